@@ -310,22 +310,23 @@ static int loads(struct client *c)
 static int latencies(struct client *c)
 {
 	const struct perf_options *o = c->options;
+	const struct perf_flaws none = { .loss = -1, .reordered = -1 };
 	static struct histogram h;
 	struct channel_reply r;
 
 	if (o->json)
 		json_open(&c->json, "half_round_trips", '[');
 	else
-		latency_head(false);
+		latency_head(o);
 	for (uint32_t s = 0; s < o->sizes; s++) {
 		if (tell(c, CHANNEL_BEGIN, PERF_WRITE, o->size[s], 1, &r) != 0 ||
 		    latency_run(&c->pair, o->size[s], &h) != 0 ||
 		    tell(c, CHANNEL_END, PERF_WRITE, o->size[s], 1, &r) != 0)
 			return 1;
 		if (o->json)
-			latency_json(&c->json, o->size[s], -1, &h);
+			latency_json(&c->json, o->size[s], &none, &h);
 		else
-			latency_text(o->size[s], -1, &h);
+			latency_text(o->size[s], &none, &h);
 	}
 	if (o->json)
 		json_close(&c->json, ']');

@@ -26,8 +26,7 @@ static double ratio(const struct load_result *r, const struct limit_result *l)
 
 static void load_text(const struct load_result *r, const struct limit_result *l)
 {
-	if (r->loss >= 0)
-		printf("%8g %%  ", r->loss);
+	flaws_text(&r->flaws);
 	printf("%-7s %9u %6u %11.4f %11.3f %8.3f %%", operation_name[r->operation], r->size, r->qps,
 	       (double)r->messages / r->seconds / 1e6, (double)r->octets * 8 / r->seconds / 1e9,
 	       100 * r->again);
@@ -43,8 +42,7 @@ static void load_json(struct json *j, const struct load_result *r, const struct 
 	json_string(j, "operation", operation_name[r->operation]);
 	json_integer(j, "size", r->size);
 	json_integer(j, "qps", r->qps);
-	if (r->loss >= 0)
-		json_number(j, "loss_percent", r->loss);
+	flaws_json(j, &r->flaws);
 	json_number(j, "sent_again", r->again);
 	json_number(j, "seconds", r->seconds);
 	json_integer(j, "messages", r->messages);
@@ -90,13 +88,28 @@ static void tables_print(struct tables *t)
 	free(t->text);
 }
 
-static int impair(struct perf_pair *p, double loss)
+/* At each loss, each part of the frames that is overtaken. */
+static uint32_t wires(const struct perf_options *o)
 {
-	return pair_impair(p, loss / 100, MAX_OF(p->options->reorder, 0) / 100);
+	return MAX_OF(o->losses, 1) * MAX_OF(o->reorders, 1);
 }
 
-static int load(struct perf_pair *p, enum perf_operation op, uint32_t size, double loss,
-		const struct limit_result *l, struct json *j, struct tables *tables)
+/* Makes the wire number i of them. */
+static int impair(struct perf_pair *p, uint32_t i, struct perf_flaws *f)
+{
+	const struct perf_options *o = p->options;
+	uint32_t reorders = MAX_OF(o->reorders, 1);
+
+	f->loss = o->losses > 0 ? o->loss[i / reorders] : -1;
+	f->reordered = o->reorders > 0 ? o->reorder[i % reorders] : -1;
+	if (o->losses == 0)
+		return 0;
+	return pair_impair(p, f->loss / 100, MAX_OF(f->reordered, 0) / 100);
+}
+
+static int load(struct perf_pair *p, enum perf_operation op, uint32_t size,
+		const struct perf_flaws *flaws, const struct limit_result *l, struct json *j,
+		struct tables *tables)
 {
 	const struct perf_options *o = p->options;
 	static struct stages_result stages;
@@ -108,7 +121,7 @@ static int load(struct perf_pair *p, enum perf_operation op, uint32_t size, doub
 				   : load_run(p, op, size, o->qps_of[i], &r);
 		if (failed)
 			return 1;
-		r.loss = loss;
+		r.flaws = *flaws;
 		if (o->json)
 			load_json(j, &r, l, o->cycles ? &stages : NULL);
 		else
@@ -120,16 +133,14 @@ static int load(struct perf_pair *p, enum perf_operation op, uint32_t size, doub
 	return 0;
 }
 
-/* One operation and size at each loss. */
-static int load_losses(struct perf_pair *p, enum perf_operation op, uint32_t size,
-		       const struct limit_result *l, struct json *j, struct tables *tables)
+/* One operation and size on each wire. */
+static int load_wires(struct perf_pair *p, enum perf_operation op, uint32_t size,
+		      const struct limit_result *l, struct json *j, struct tables *tables)
 {
-	const struct perf_options *o = p->options;
+	struct perf_flaws flaws;
 
-	if (o->losses == 0)
-		return load(p, op, size, -1, l, j, tables);
-	for (uint32_t i = 0; i < o->losses; i++)
-		if (impair(p, o->loss[i]) != 0 || load(p, op, size, o->loss[i], l, j, tables) != 0)
+	for (uint32_t i = 0; i < wires(p->options); i++)
+		if (impair(p, i, &flaws) != 0 || load(p, op, size, &flaws, l, j, tables) != 0)
 			return 1;
 	return 0;
 }
@@ -141,16 +152,17 @@ static int loads(struct perf_pair *p, const struct limit_result *l, struct json 
 
 	if (o->cycles && !o->json)
 		tables.out = open_memstream(&tables.text, &tables.size);
-	if (o->json)
+	if (o->json) {
 		json_open(j, "rates", '[');
-	else
-		printf("%sop           octets    qps  M message/s      Gbit/s      again   of limit\n",
-		       o->losses > 0 ? "    lost    " : "");
+	} else {
+		flaws_head(o);
+		puts("op           octets    qps  M message/s      Gbit/s      again   of limit");
+	}
 	for (uint32_t op = 0; op < PERF_OPERATIONS; op++) {
 		for (uint32_t s = 0; o->operation[op] && s < o->sizes; s++) {
 			if (op == PERF_ATOMIC && s > 0)
 				break;
-			if (load_losses(p, op, op == PERF_ATOMIC ? 8 : o->size[s], l, j, &tables) !=
+			if (load_wires(p, op, op == PERF_ATOMIC ? 8 : o->size[s], l, j, &tables) !=
 			    0)
 				return 1;
 		}
@@ -169,19 +181,19 @@ static int latencies(struct perf_pair *p, struct json *j)
 	if (o->json)
 		json_open(j, "half_round_trips", '[');
 	else
-		latency_head(o->losses > 0);
-	for (uint32_t i = 0; i < MAX_OF(o->losses, 1); i++) {
-		double loss = o->losses > 0 ? o->loss[i] : -1;
+		latency_head(o);
+	for (uint32_t i = 0; i < wires(o); i++) {
+		struct perf_flaws flaws;
 
-		if (loss >= 0 && impair(p, loss) != 0)
+		if (impair(p, i, &flaws) != 0)
 			return 1;
 		for (uint32_t s = 0; s < o->sizes; s++) {
 			if (latency_run(p, o->size[s], &h) != 0)
 				return 1;
 			if (o->json)
-				latency_json(j, o->size[s], loss, &h);
+				latency_json(j, o->size[s], &flaws, &h);
 			else
-				latency_text(o->size[s], loss, &h);
+				latency_text(o->size[s], &flaws, &h);
 		}
 	}
 	if (o->json)

@@ -38,7 +38,8 @@ static const char help[] =
 	"  --cycles           also measure the cycles of a packet in each stage of both engines\n"
 	"  --loss LIST        per cent of the frames that are lost in each direction, 0 .. 100, one\n"
 	"                     after another; net_impair stands before both ports then\n"
-	"  --reorder P        ... and per cent that up to 32 others overtake, 0 .. 100\n"
+	"  --reorder LIST     ... and per cent that up to 32 others overtake, 0 .. 100, one after\n"
+	"                     another at each loss\n"
 	"  --no-limits        do not measure this machine's limits\n"
 	"  --memory MB        EAL memory without hugepages (default 1024)\n"
 	"  --json             print JSON\n"
@@ -103,23 +104,35 @@ static const char *read_sizes(void *into, const char *value)
 	return "must be a list of at most 16 sizes in 1 .. 67108864";
 }
 
-static const char *read_losses(void *into, const char *value)
+static const char *read_parts(const char *word, double *part, uint32_t *parts)
 {
 	static const char wrong[] = "must be a list of at most 16 numbers in 0 .. 100";
-	struct perf_options *o = into;
-	const char *word = value;
 	char *end;
 
-	for (o->losses = 0;; word = end + 1) {
+	for (*parts = 0;; word = end + 1) {
 		double v = strtod(word, &end);
 
 		if (*word < '0' || *word > '9' || !(v <= 100) || (*end != ',' && *end != '\0') ||
-		    o->losses == PERF_SIZES)
+		    *parts == PERF_SIZES)
 			return wrong;
-		o->loss[o->losses++] = v;
+		part[(*parts)++] = v;
 		if (*end == '\0')
 			return NULL;
 	}
+}
+
+static const char *read_losses(void *into, const char *value)
+{
+	struct perf_options *o = into;
+
+	return read_parts(value, o->loss, &o->losses);
+}
+
+static const char *read_reorders(void *into, const char *value)
+{
+	struct perf_options *o = into;
+
+	return read_parts(value, o->reorder, &o->reorders);
 }
 
 static const char *read_qps(void *into, const char *value)
@@ -206,7 +219,7 @@ static void list_rows(struct perf_options *o, bool *no_limits, struct option_row
 	const struct option_row rings[] = {
 		{ "cycles", .flag = &o->cycles },
 		{ "loss", .read = read_losses, .into = o },
-		{ "reorder", .real = &o->reorder, .from = 0, .to = 100 },
+		{ "reorder", .read = read_reorders, .into = o },
 	};
 
 	memset(row, 0, ROWS * sizeof(*row));
@@ -256,7 +269,6 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 		.post = 16,
 		.mtu = 4096,
 		.seconds = -1,
-		.reorder = -1,
 		.memory = 1024,
 		.tcp_port = CHANNEL_TCP_PORT,
 	};
@@ -274,7 +286,7 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 		*status = options_refuse("perf", "--latency and --cycles cannot be combined");
 		return false;
 	}
-	if (o->reorder >= 0 && o->losses == 0)
+	if (o->reorders > 0 && o->losses == 0)
 		o->losses = 1; /* none */
 	o->limits = !no_limits;
 	if (o->quick && o->seconds < 0)

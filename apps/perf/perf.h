@@ -53,7 +53,8 @@ struct perf_options {
 	bool cycles; /* by stage */
 	uint32_t losses; /* 0: net_impair is not there */
 	double loss[PERF_SIZES]; /* per cent of the frames, in each direction */
-	double reorder; /* ... that others overtake; negative: as losses */
+	uint32_t reorders; /* as losses */
+	double reorder[PERF_SIZES]; /* per cent of the frames that others overtake, at each loss */
 	uint32_t memory; /* MB for EAL if there are no hugepages */
 
 	const char *report; /* the folder of a page; NULL: none */
@@ -117,12 +118,17 @@ void pair_close(struct perf_pair *p);
 /* Polls the engines that the program's thread has to poll, once. */
 void pair_poll(struct perf_pair *p);
 
+/* What net_impair does to frames, in per cent of them; negative: it does nothing of that kind. */
+struct perf_flaws {
+	double loss, reordered;
+};
+
 struct load_result {
 	enum perf_operation operation;
 	uint32_t size;
 	uint32_t qps;
 	double seconds;
-	double loss; /* per cent of the frames; negative: no net_impair */
+	struct perf_flaws flaws;
 	double again; /* packets of both engines that were sent again, a part of those sent */
 	uint64_t messages;
 	uint64_t octets;

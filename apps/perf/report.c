@@ -36,14 +36,38 @@ void limits_json(struct json *j, const struct limit_result *l)
 	json_close(j, '}');
 }
 
-void latency_json(struct json *j, uint32_t size, double loss, const struct histogram *h)
+void flaws_head(const struct perf_options *o)
+{
+	if (o->losses > 0)
+		printf("    lost    ");
+	if (o->reorders > 0)
+		printf("  passed    ");
+}
+
+void flaws_text(const struct perf_flaws *f)
+{
+	if (f->loss >= 0)
+		printf("%8g %%  ", f->loss);
+	if (f->reordered >= 0)
+		printf("%8g %%  ", f->reordered);
+}
+
+void flaws_json(struct json *j, const struct perf_flaws *f)
+{
+	if (f->loss >= 0)
+		json_number(j, "loss_percent", f->loss);
+	if (f->reordered >= 0)
+		json_number(j, "reordered_percent", f->reordered);
+}
+
+void latency_json(struct json *j, uint32_t size, const struct perf_flaws *f,
+		  const struct histogram *h)
 {
 	char key[32];
 
 	json_open(j, NULL, '{');
 	json_integer(j, "size", size);
-	if (loss >= 0)
-		json_number(j, "loss_percent", loss);
+	flaws_json(j, f);
 	json_integer(j, "count", h->count);
 	for (uint32_t i = 0; i < ARRAY_SIZE(percentiles); i++) {
 		snprintf(key, sizeof(key), "p%g_ns", percentiles[i]);
@@ -52,19 +76,18 @@ void latency_json(struct json *j, uint32_t size, double loss, const struct histo
 	json_close(j, '}');
 }
 
-void latency_text(uint32_t size, double loss, const struct histogram *h)
+void latency_text(uint32_t size, const struct perf_flaws *f, const struct histogram *h)
 {
-	if (loss >= 0)
-		printf("%8g %%  ", loss);
+	flaws_text(f);
 	printf("%9u %10lu", size, (unsigned long)h->count);
 	for (uint32_t i = 0; i < ARRAY_SIZE(percentiles); i++)
 		printf(" %9.2f", (double)histogram_percentile(h, percentiles[i]) / 1e3);
 	putchar('\n');
 }
 
-void latency_head(bool lossy)
+void latency_head(const struct perf_options *o)
 {
-	printf("half round trip of a WRITE, us\n%s   octets      count       p50       p90"
-	       "       p99     p99.9       max\n",
-	       lossy ? "    lost    " : "");
+	printf("half round trip of a WRITE, us\n");
+	flaws_head(o);
+	printf("   octets      count       p50       p90       p99     p99.9       max\n");
 }

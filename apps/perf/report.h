@@ -9,9 +9,14 @@
 void limits_text(const struct limit_result *l);
 void limits_json(struct json *j, const struct limit_result *l);
 
-/* A loss is per cent of the frames; negative: net_impair is not there. */
-void latency_head(bool lossy);
-void latency_text(uint32_t size, double loss, const struct histogram *h);
-void latency_json(struct json *j, uint32_t size, double loss, const struct histogram *h);
+/* The first columns of a table that has them, and what they are called. */
+void flaws_head(const struct perf_options *o);
+void flaws_text(const struct perf_flaws *f);
+void flaws_json(struct json *j, const struct perf_flaws *f);
+
+void latency_head(const struct perf_options *o);
+void latency_text(uint32_t size, const struct perf_flaws *f, const struct histogram *h);
+void latency_json(struct json *j, uint32_t size, const struct perf_flaws *f,
+		  const struct histogram *h);
 
 #endif

@@ -70,8 +70,10 @@ class Cycles(unittest.TestCase):
         self.assertRegex(self.perf("--loss", "1"), r"\n +1 %  write +8 ")
 
     def test_reordering(self):
-        rates = json.loads(self.perf("--json", "--reorder", "1"))["rates"]
-        self.assertEqual([rate["loss_percent"] for rate in rates], [0] * 4)
+        rates = json.loads(self.perf("--json", "--reorder", "0,1"))["rates"]
+        self.assertEqual([rate["loss_percent"] for rate in rates], [0] * 8)
+        self.assertEqual([rate["reordered_percent"] for rate in rates], [0, 1] * 4)
+        self.assertRegex(self.perf("--loss", "0,1", "--reorder", "2"), r"\n +1 % +2 %  write +8 ")
 
     def expect_measured(self, placement):
         stop = time.monotonic() + ENOUGH
