@@ -50,15 +50,6 @@ static inline void psn_set_remove(struct psn_set s, uint32_t psn)
 	*psn_set_word(s, psn) &= ~(UINT64_C(1) << (psn % 64));
 }
 
-static inline bool psn_set_empty(struct psn_set s)
-{
-	uint64_t any = 0;
-
-	for (uint32_t i = 0; i < s.words; i++)
-		any |= s.word[i];
-	return any == 0;
-}
-
 /* How many bits are set. */
 static inline uint32_t bits_in(uint64_t v)
 {
@@ -66,6 +57,14 @@ static inline uint32_t bits_in(uint64_t v)
 	v = (v & UINT64_C(0x3333333333333333)) + (v >> 2 & UINT64_C(0x3333333333333333));
 	v = (v + (v >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
 	return (uint32_t)(v * UINT64_C(0x0101010101010101) >> 56);
+}
+
+/* 64 PSNs from this one on: bit n says whether `from` + n is in the set. */
+static inline uint64_t psn_set_bits(struct psn_set s, uint32_t from)
+{
+	uint64_t low = *psn_set_word(s, from) >> (from % 64);
+
+	return from % 64 == 0 ? low : low | *psn_set_word(s, psn_add(from, 64)) << (64 - from % 64);
 }
 
 /*

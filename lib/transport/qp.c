@@ -283,6 +283,8 @@ static inline __attribute__((always_inline)) enum reason dispatch(struct qp *qp,
 	} else {
 		if (!expected_received(qp, p, op, offer, keys, out))
 			why = respond_received(qp, p, offer, keys, now, out);
+		else if (qp->resp.holding > 0 || qp->resp.nak_at != TIME_NEVER)
+			respond_passed(qp, p->psn, now);
 	}
 	if (p->selective && why == REASON_NONE)
 		note_extension(qp, p);

@@ -72,11 +72,11 @@ static void insert(struct engine_qp *q, struct held_packet *e)
 	q->behind_count++;
 }
 
-static void take_out(struct lcore *l, struct engine_qp *q, struct held_packet *e)
+/* The caller has it until slot_free(). */
+static void take_out(struct engine_qp *q, struct held_packet *e)
 {
 	TAILQ_REMOVE(queue_of(q, &e->packet), e, place);
 	q->behind_count--;
-	slot_free(l->behind, e);
 }
 
 bool behind_keep(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m,
@@ -101,17 +101,14 @@ static bool release_first(struct lcore *l, struct engine_qp *q, struct held_queu
 			  nanotime now)
 {
 	struct held_packet *e = TAILQ_FIRST(list);
-	struct packet p;
-	struct rte_mbuf *m;
 
 	if (e == NULL || qp_waits(q->core, &e->packet) || !STAILQ_EMPTY(&q->held) ||
 	    !packet_fits(l, q, &e->packet, now))
 		return false;
-	p = e->packet;
-	m = e->mbuf;
-	take_out(l, q, e);
-	if (!packet_take(l, q, &p, m, now))
-		rte_pktmbuf_free(m);
+	take_out(q, e);
+	if (!packet_take(l, q, &e->packet, e->mbuf, now))
+		frame_spent(l, e->mbuf);
+	slot_free(l->behind, e);
 	return true;
 }
 
@@ -130,7 +127,8 @@ void behind_forget(struct lcore *l, struct engine_qp *q)
 	for (uint32_t i = 0; i < 2; i++) {
 		while ((e = TAILQ_FIRST(&q->behind[i])) != NULL) {
 			rte_pktmbuf_free(e->mbuf);
-			take_out(l, q, e);
+			take_out(q, e);
+			slot_free(l->behind, e);
 		}
 	}
 	bits_back(l, q);

@@ -344,9 +344,16 @@ void recovery_response_held(struct qp *qp, uint32_t psn, nanotime now)
 		request_resume(qp);
 }
 
-static bool selected(const uint64_t selection[], uint32_t n)
+/* The first selected one of [from, to); `to`: there is none. */
+static uint32_t next_selected(const uint64_t selection[], uint32_t from, uint32_t to)
 {
-	return selection[n / 64] >> (n % 64) & 1;
+	for (; from < to; from = from / 64 * 64 + 64) {
+		uint64_t rest = selection[from / 64] >> (from % 64);
+
+		if (rest != 0)
+			return MIN_OF(from + (uint32_t)__builtin_ctzll(rest), to);
+	}
+	return to;
 }
 
 /*
@@ -380,11 +387,14 @@ static void note_part(struct qp *qp, uint32_t at, uint32_t count, bool fetches, 
 {
 	const struct requester *r = &qp->req;
 	uint32_t from = ahead(r, at), begin = ahead(r, first),
-		 to = MIN_OF(from + count, begin + SELECTION_BITS);
+		 to = MIN_OF(from + count, begin + SELECTION_BITS), n;
 
-	for (uint32_t n = MAX_OF(from, begin); n < to; n++)
-		if (selected(selection, n - begin))
-			note_selected(qp, psn_add(r->una_psn, n), first, fetches, now);
+	if (to <= begin)
+		return;
+	to -= begin;
+	n = next_selected(selection, MAX_OF(from, begin) - begin, to);
+	for (; n < to; n = next_selected(selection, n + 1, to))
+		note_selected(qp, psn_add(r->una_psn, begin + n), first, fetches, now);
 }
 
 void recovery_selected(struct qp *qp, uint32_t next, uint32_t first, const uint64_t selection[],

@@ -16,43 +16,36 @@ static void use_own(struct responder *r)
 
 void behind_reset(struct responder *r)
 {
-	r->holding = false;
+	r->holding = 0;
 	if (r->behind_words <= PSN_SET_WORDS)
 		use_own(r);
 	else
 		memset(r->behind_more, 0, qp_far_size());
 }
 
-void behind_add(struct responder *r, uint32_t psn)
+void behind_passed_many(struct responder *r, uint32_t psn, uint32_t count)
 {
-	assert(psn_within(psn, r->expected_psn, 64 * r->behind_words) && "qp_is_far");
-	psn_set_add(behind_set(r), psn);
-	r->holding = true;
+	uint32_t n;
+
+	count = MIN_OF(count, 64 * r->behind_words);
+	while (r->holding > 0 && (n = psn_set_first(behind_set(r), psn, count)) < count)
+		behind_remove(r, psn_add(psn, n));
 }
 
-void behind_remove(struct responder *r, uint32_t psn)
+uint64_t behind_came(const struct responder *r, uint32_t from)
 {
-	if (r->holding)
-		psn_set_remove(behind_set(r), psn);
-}
+	int32_t before = psn_distance(r->expected_psn, from);
+	int32_t room = before + (int32_t)(64 * r->behind_words); /* PSNs that there are bits for */
+	uint64_t bits;
 
-void behind_passed(struct responder *r, uint32_t psn, uint32_t count)
-{
-	if (!r->holding)
-		return;
-	psn_set_clear(behind_set(r), psn, count);
-	r->holding = !psn_set_empty(behind_set(r));
-}
-
-void behind_news(struct responder *r, uint32_t psn)
-{
-	if (!r->selection_due)
-		r->news_first = r->news_last = psn;
-	else if (psn_after(psn, r->news_last))
-		r->news_last = psn;
-	else if (psn_after(r->news_first, psn))
-		r->news_first = psn;
-	r->selection_due = true;
+	if (before >= 64)
+		return UINT64_MAX;
+	if (r->holding == 0 || room <= 0)
+		return before > 0 ? (UINT64_C(1) << before) - 1 : 0;
+	bits = psn_set_bits(behind_set(r), from);
+	if (before > 0)
+		return bits | ((UINT64_C(1) << before) - 1);
+	return room < 64 ? bits & ((UINT64_C(1) << room) - 1) : bits;
 }
 
 /* How far behind `psn` it is; 0: not behind. */
@@ -106,7 +99,7 @@ void *qp_take_far(struct qp *qp)
 
 	if (r->behind_words == PSN_SET_WORDS)
 		return NULL;
-	r->holding = false;
+	r->holding = 0;
 	use_own(r);
 	return memory;
 }

@@ -23,18 +23,52 @@ void behind_reset(struct responder *r);
 /* Whether this packet is noted. */
 static inline bool behind_has(const struct responder *r, uint32_t psn)
 {
-	return r->holding && psn_within(psn, r->expected_psn, 64 * r->behind_words) &&
+	return r->holding > 0 && psn_within(psn, r->expected_psn, 64 * r->behind_words) &&
 	       psn_set_has(behind_set(r), psn);
 }
 
-void behind_add(struct responder *r, uint32_t psn);
+static inline void behind_add(struct responder *r, uint32_t psn)
+{
+	assert(psn_within(psn, r->expected_psn, 64 * r->behind_words) && "qp_is_far");
+	r->holding += !psn_set_has(behind_set(r), psn);
+	psn_set_add(behind_set(r), psn);
+}
+
 /* The caller no longer keeps this packet. */
-void behind_remove(struct responder *r, uint32_t psn);
+static inline void behind_remove(struct responder *r, uint32_t psn)
+{
+	if (r->holding == 0)
+		return;
+	r->holding -= psn_set_has(behind_set(r), psn);
+	psn_set_remove(behind_set(r), psn);
+}
+
+/* The expected PSN goes from a READ on, whose PSNs peers use for nothing else. */
+void behind_passed_many(struct responder *r, uint32_t psn, uint32_t count);
+
 /* The expected PSN goes from `psn` on by so many packets. */
-void behind_passed(struct responder *r, uint32_t psn, uint32_t count);
+static inline void behind_passed(struct responder *r, uint32_t psn, uint32_t count)
+{
+	if (count == 1)
+		behind_remove(r, psn);
+	else
+		behind_passed_many(r, psn, count);
+}
 
 /* This packet came ahead, and the peer is to hear of it. */
-void behind_news(struct responder *r, uint32_t psn);
+static inline void behind_news(struct responder *r, uint32_t psn)
+{
+	if (!r->selection_due)
+		r->news_first = r->news_last = psn;
+	else if (psn_after(psn, r->news_last))
+		r->news_last = psn;
+	else if (psn_after(r->news_first, psn))
+		r->news_first = psn;
+	r->selection_due = true;
+}
+
+/* Which of the 64 packets from `from` on came: bit n stands for `from` + n. */
+uint64_t behind_came(const struct responder *r, uint32_t from);
 /*
  * Which part of what came behind `psn` the peer is told of, in steps of SELECTION_STEP: the part of
  * the newest. If the news spans more than a selection, the oldest news comes first; then *more is

@@ -22,14 +22,13 @@
 #define READ_REQUEST (OP_FIRST | OP_LAST | OP_RETH)
 #define WHOLE_SEND   (OP_FIRST | OP_LAST | OP_PAYLOAD | OP_CONSUMES)
 
-/* In order, in a message of that kind (KIND_UNDEFINED: between messages), and nothing waits for it.
- */
+/* In order, in a message of that kind (KIND_UNDEFINED: between messages), and no NAK waits for it. */
 static inline bool is_in_turn(const struct qp *qp, const struct packet *p, uint8_t open)
 {
 	const struct responder *r = &qp->resp;
 
-	return p->psn == r->expected_psn && r->open == open && !r->holding && !r->reported &&
-	       r->nak == 0 && r->nak_at == TIME_NEVER && qp->state != QP_STATE_RTR;
+	return p->psn == r->expected_psn && r->open == open && !r->reported && r->nak == 0 &&
+	       qp->state != QP_STATE_RTR;
 }
 
 /* Between 1 octet and a path MTU, padded correctly. */

@@ -192,7 +192,7 @@ static bool selection_reply(struct qp *qp, struct packet *p)
 	uint32_t psn, msn, first;
 
 	assert(r->selection_due && r->nak == 0 && "a NAK goes first");
-	if (!r->holding) { /* the gap has closed */
+	if (r->holding == 0) { /* the gap has closed */
 		r->selection_due = false;
 		r->ack_due = true;
 		r->ack_due_psn = psn_before(r->expected_psn);
@@ -201,15 +201,10 @@ static bool selection_reply(struct qp *qp, struct packet *p)
 	ack_position(qp, &psn, &msn);
 	p->opcode = OPCODE_SELECTIVE_ACK;
 	aeth(p, SYNDROME_ACK_NO_CREDITS, psn, msn);
-	memset(p->selection, 0, sizeof(p->selection));
 	p->selection_step = behind_step(r, psn, &r->selection_due);
 	first = psn_add(psn, 1 + SELECTION_STEP * p->selection_step);
-	for (uint32_t n = 0; n < SELECTION_BITS; n++) {
-		uint32_t next = psn_add(first, n);
-
-		if (psn_after(r->expected_psn, next) || behind_has(r, next))
-			p->selection[n / 64] |= UINT64_C(1) << (n % 64);
-	}
+	for (uint32_t i = 0; i < ARRAY_SIZE(p->selection); i++)
+		p->selection[i] = behind_came(r, psn_add(first, 64 * i));
 	if (psn_after(psn, r->acked_psn))
 		r->acked_psn = psn;
 	r->ack_due = r->ack_due && psn_after(r->ack_due_psn, psn);

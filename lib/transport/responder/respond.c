@@ -167,7 +167,7 @@ static void gap_seen(struct qp *qp, uint32_t psn, nanotime now)
 {
 	struct responder *r = &qp->resp;
 	uint32_t places = (r->ahead_psn - r->expected_psn) & PSN_MASK;
-	bool dropped = r->nak_at != TIME_NEVER && !r->holding; /* its caller had no room */
+	bool dropped = r->nak_at != TIME_NEVER && r->holding == 0; /* its caller had no room */
 
 	if (qp->selective && !dropped) {
 		/* The peer is told at once, and decides itself; a NAK follows in case the peer did
@@ -186,14 +186,13 @@ static void gap_seen(struct qp *qp, uint32_t psn, nanotime now)
 	}
 }
 
-/* The expected PSN went on; something may still be behind a gap. */
-static void gap_moved(struct qp *qp, bool dropped, nanotime now)
+void respond_passed(struct qp *qp, uint32_t psn, nanotime now)
 {
 	struct responder *r = &qp->resp;
-	bool waiting = r->nak_at != TIME_NEVER;
 
+	behind_passed(r, psn, (r->expected_psn - psn) & PSN_MASK);
 	r->nak_at = TIME_NEVER;
-	if ((dropped || waiting) && !psn_after(r->expected_psn, r->ahead_psn))
+	if (!psn_after(r->expected_psn, r->ahead_psn))
 		gap_seen(qp, r->ahead_psn, now);
 }
 
@@ -204,7 +203,7 @@ static void gap_moved(struct qp *qp, bool dropped, nanotime now)
 static void take(const struct arrival *a)
 {
 	struct responder *r = &a->qp->resp;
-	bool dropped = r->nak == SYNDROME_NAK_SEQUENCE || r->holding;
+	bool dropped = r->nak == SYNDROME_NAK_SEQUENCE;
 
 	r->reported = false; /* the expected PSN came: gaps may be reported again */
 	r->nak = 0;
@@ -212,9 +211,8 @@ static void take(const struct arrival *a)
 		respond_take_fetching(a->qp, a->p, a->op, a->out);
 	else
 		respond_take_data(a);
-	behind_passed(r, a->p->psn, (r->expected_psn - a->p->psn) & PSN_MASK);
-	if (dropped || r->nak_at != TIME_NEVER)
-		gap_moved(a->qp, dropped, a->now);
+	if (dropped || r->holding > 0 || r->nak_at != TIME_NEVER)
+		respond_passed(a->qp, a->p->psn, a->now);
 }
 
 void respond_held(struct qp *qp, uint32_t psn)
@@ -288,19 +286,22 @@ static bool worth_holding(const struct responder *r, uint32_t psn)
 	return psn_within(psn, r->expected_psn, LIMIT_WINDOW_MOST) && !behind_has(r, psn);
 }
 
-static void came_ahead(const struct arrival *a, enum reason why)
+/* A packet before it is missing. It is asked nothing more until that has come. */
+static enum reason came_ahead(struct qp *qp, uint32_t psn, nanotime now, struct outcome *out)
 {
-	struct responder *r = &a->qp->resp;
+	struct responder *r = &qp->resp;
 
-	if (worth_holding(r, a->p->psn))
-		a->out->flags |= OUTCOME_HOLD;
-	if (!psn_within(r->ahead_psn, r->expected_psn, 1u << 23) ||
-	    psn_after(a->p->psn, r->ahead_psn))
-		r->ahead_psn = a->p->psn;
-	if (why == REASON_PSN_AHEAD)
-		gap_seen(a->qp, a->p->psn, a->now);
-	else if (a->qp->selective && r->holding)
-		behind_news(r, a->p->psn); /* also behind a NAK: one comes in a long round trip */
+	if (worth_holding(r, psn))
+		out->flags |= OUTCOME_HOLD;
+	if (!psn_within(r->ahead_psn, r->expected_psn, 1u << 23) || psn_after(psn, r->ahead_psn))
+		r->ahead_psn = psn;
+	if (!r->reported) {
+		gap_seen(qp, psn, now);
+		return REASON_PSN_AHEAD;
+	}
+	if (qp->selective && r->holding > 0)
+		behind_news(r, psn); /* also behind a NAK: one comes in a long round trip */
+	return REASON_PSN_AHEAD_AGAIN;
 }
 
 static void judge(const struct arrival *a, enum reason why)
@@ -310,9 +311,7 @@ static void judge(const struct arrival *a, enum reason why)
 
 	assert(why != REASON_NONE);
 	span_list_clear(&a->out->place);
-	if (why == REASON_PSN_AHEAD || why == REASON_PSN_AHEAD_AGAIN) {
-		came_ahead(a, why);
-	} else if (v->fatal) {
+	if (v->fatal) {
 		fail_receive(a, why, v->receive_status);
 		respond_failed(qp, why, qp->resp.expected_psn, qp->resp.msn);
 	} else if (v->reply == VERDICT_NAK) {
@@ -342,16 +341,17 @@ enum reason respond_received(struct qp *qp, const struct packet *p, const struct
 	}
 	assert(!qp_type_unreliable(qp->type) && qp->type != QP_TYPE_XRC_SEND);
 	span_list_clear(&out->place); /* of what expected_received looked at */
-	/* The caller no longer keeps it, even if it is refused now: the peer must send it again
-	 * then.
-	 */
+	if (psn_after(p->psn, qp->resp.expected_psn))
+		return came_ahead(qp, p->psn, now, out);
+	why = respond_check(&a);
+	if (why == REASON_NONE) {
+		take(&a);
+		return why;
+	}
+	/* The caller no longer keeps it, so the peer must send it again. */
 	if (p->psn == qp->resp.expected_psn)
 		behind_remove(&qp->resp, p->psn);
-	why = respond_check(&a);
-	if (why == REASON_NONE)
-		take(&a);
-	else
-		judge(&a, why);
+	judge(&a, why);
 	return why;
 }
 

@@ -42,6 +42,11 @@ enum reason respond_received(struct qp *qp, const struct packet *p, const struct
 			     const struct key_table *keys, nanotime now, struct outcome *out);
 /* The request with this PSN came behind a gap and is kept. */
 void respond_held(struct qp *qp, uint32_t psn);
+/*
+ * The expected PSN has passed the packet with this PSN. Something waits behind a gap (holding), or
+ * for the time at which a gap is reported (nak_at), so there may be another gap now.
+ */
+void respond_passed(struct qp *qp, uint32_t psn, nanotime now);
 /* The time to report a gap may have come. */
 void respond_expired(struct qp *qp, nanotime now);
 

@@ -20,11 +20,10 @@ static enum reason check_psn(struct arrival *a)
 	const struct responder *r = &a->qp->resp;
 	int32_t ahead = psn_distance(a->p->psn, r->expected_psn);
 
+	assert(ahead <= 0 && "respond_received looks at no other");
 	if (ahead == 0)
 		return REASON_NONE;
-	if (ahead < 0)
-		return kind_is_fetching(a->op->kind) ? duplicate_check(a) : REASON_DUPLICATE;
-	return r->reported ? REASON_PSN_AHEAD_AGAIN : REASON_PSN_AHEAD;
+	return kind_is_fetching(a->op->kind) ? duplicate_check(a) : REASON_DUPLICATE;
 }
 
 /*

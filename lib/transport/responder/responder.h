@@ -59,7 +59,7 @@ struct responder {
 		uint64_t *behind_more; /* the caller gave more */
 	};
 	uint32_t behind_words;
-	bool holding; /* ... there is something */
+	uint32_t holding; /* ... how many are */
 	bool cnp_due; /* the network marked an arrival: its sender is to slow down (mark.h) */
 	bool selection_due; /* ... and the peer, which understands it, is to be told */
 	uint32_t news_first, news_last; /* the range that the peer was not told yet */

@@ -6,9 +6,13 @@
 #include <criterion/criterion.h>
 
 #include "pair.h"
+#include "transport/path.h"
+#include "transport/responder/behind.h"
 #include "transport/responder/expected.h"
+#include "transport/responder/respond.h"
 
 static struct pair pair;
+static struct path path[2];
 static uint64_t state;
 static struct {
 	struct recv_work work;
@@ -93,6 +97,14 @@ static void same_state(const struct qp *a, const struct qp *b)
 	cr_assert_eq(a->resp.nak, b->resp.nak);
 	cr_assert_eq(a->resp.ack_due, b->resp.ack_due);
 	cr_assert_eq(a->resp.ack_due_psn, b->resp.ack_due_psn);
+	cr_assert_eq(a->resp.selection_due, b->resp.selection_due);
+	cr_assert_eq(a->resp.nak_at, b->resp.nak_at);
+	cr_assert_eq(a->resp.holding, b->resp.holding);
+	for (uint32_t i = 0; i < LIMIT_WINDOW; i++) {
+		uint32_t psn = psn_add(a->resp.expected_psn, i);
+
+		cr_assert_eq(behind_has(&a->resp, psn), behind_has(&b->resp, psn), "%u", i);
+	}
 	cr_assert_eq(a->tickets.placing, b->tickets.placing);
 	cr_assert_eq(a->receives.done, b->receives.done);
 }
@@ -154,6 +166,35 @@ static void receive_both(uint8_t base, uint32_t n, uint32_t flaw, bool offer)
 	same_replies();
 }
 
+/* A packet comes ahead of others, and both callers keep it. */
+static void hold_both(uint32_t places)
+{
+	struct outcome out[2];
+
+	pair.b.qp->resp.reported = pair.a.qp->resp.reported;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct packet p = make(i, OPB_WRITE_ONLY, 8, 0);
+
+		p.psn = psn_add(p.psn, places);
+		qp_received(end_of(i)->qp, &p, NULL, &pair.keys, pair.now, &out[i]);
+		if (out[i].flags & OUTCOME_HOLD)
+			qp_held(end_of(i)->qp, &p, pair.now);
+	}
+	same_outcome(&out[0], &out[1]);
+	same_state(pair.a.qp, pair.b.qp);
+	same_replies();
+}
+
+/* Both peers tell at once what they hold, so they need not go back. */
+static void give_paths(void)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		path_init(&path[i]);
+		qp_give_path(end_of(i)->qp, &path[i]);
+		end_of(i)->qp->selective = true;
+	}
+}
+
 /* How the open message goes on; without one, what begins a message. */
 static uint8_t next_base(uint32_t *length)
 {
@@ -181,11 +222,16 @@ static void run(uint64_t seed)
 {
 	state = seed;
 	open_pair();
+	if (seed % 2 == 0)
+		give_paths();
 	for (uint32_t n = 0; n < 300 && qp_state(pair.a.qp) == QP_STATE_RTS; n++) {
 		uint32_t length;
 		uint8_t base = next_base(&length);
 
 		make_receives(pick(30) == 0 ? 50 : 4096, pick(10) == 0 ? 16 : 0);
+		pair.now += TIME_US;
+		if (seed % 2 == 0 && pick(8) == 0)
+			hold_both(1 + pick(20));
 		receive_both(base, length, pick(20) == 0 ? pick(6) : 0, pick(30) != 0);
 	}
 }
@@ -206,8 +252,12 @@ static bool is_taken(uint8_t base, uint32_t n, uint32_t flaw)
 
 	out.flags = 0;
 	span_list_clear(&out.place);
-	return expected_received(pair.a.qp, &p, &opcode_table[p.opcode], &receive[0].work,
-				 &pair.keys, &out);
+	if (!expected_received(pair.a.qp, &p, &opcode_table[p.opcode], &receive[0].work, &pair.keys,
+			       &out))
+		return false;
+	if (pair.a.qp->resp.holding > 0 || pair.a.qp->resp.nak_at != TIME_NEVER)
+		respond_passed(pair.a.qp, p.psn, pair.now);
+	return true;
 }
 
 Test(expected, what_is_small_goes_this_way)
@@ -235,4 +285,45 @@ Test(expected, the_middle_of_a_message_goes_this_way)
 	cr_assert(is_taken(OPB_WRITE_MIDDLE, 1024, 0));
 	cr_assert_not(is_taken(OPB_WRITE_MIDDLE, 1024, 0), "128 octets are left");
 	cr_assert_not(is_taken(OPB_WRITE_LAST, 128, 0), "it is not in the middle");
+}
+
+Test(expected, what_goes_on_behind_a_gap_goes_this_way)
+{
+	open_pair();
+	give_paths();
+	make_receives(4096, 0);
+	hold_both(1);
+	hold_both(3);
+	cr_assert(is_taken(OPB_WRITE_ONLY, 8, 0), "what was missing");
+	cr_assert_eq(pair.a.qp->resp.holding, 2);
+	cr_assert(is_taken(OPB_WRITE_ONLY, 8, 0), "what was held");
+	cr_assert_eq(pair.a.qp->resp.holding, 1);
+	cr_assert_neq(pair.a.qp->resp.nak_at, TIME_NEVER, "another one is missing");
+	cr_assert(is_taken(OPB_READ_REQUEST, 0, 3), "a READ");
+	cr_assert(is_taken(OPB_SEND_ONLY, 8, 0), "what was held");
+	cr_assert_eq(pair.a.qp->resp.holding, 0);
+	cr_assert_eq(pair.a.qp->resp.nak_at, TIME_NEVER, "nothing is missing");
+}
+
+Test(expected, a_selection_says_what_came)
+{
+	struct responder *r;
+
+	open_pair();
+	give_paths();
+	r = &pair.a.qp->resp;
+	for (uint32_t n = 1; n < LIMIT_WINDOW; n += 1 + n % 5)
+		behind_add(r, psn_add(r->expected_psn, n));
+	for (uint32_t at = 0; at < 2 * LIMIT_WINDOW; at++) {
+		uint32_t from = psn_add(r->expected_psn, at - 100);
+		uint64_t bits = behind_came(r, from);
+
+		for (uint32_t n = 0; n < 64; n++) {
+			uint32_t psn = psn_add(from, n);
+
+			cr_assert_eq(bits >> n & 1,
+				     psn_after(r->expected_psn, psn) || behind_has(r, psn),
+				     "%u, %u", at, n);
+		}
+	}
 }
