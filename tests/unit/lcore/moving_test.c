@@ -439,3 +439,40 @@ Test(moving, jobs_are_shared_by_users)
 		rig_poll(r);
 	cr_assert_not(moving_under_way(r->engine.lcore));
 }
+
+/* All jobs of the lcore, of users who have some each. */
+static void take_all_jobs(struct client *c, uint32_t clients)
+{
+	for (uint32_t i = 0; i < clients && take_jobs(&r->client, 2 + i, 1 + i, &c[i]) > 0; i++)
+		;
+	cr_assert_null(moving_open(r->engine.lcore, &r->client, 0), "there are jobs left");
+}
+
+/* The mover has made all copies that it has now, and the lcore has taken back none of its own. */
+static void open_gate_and_wait(void)
+{
+	struct mover_batch last = { .lcore = gate.batch.lcore }, *b;
+	nanotime until = clock_now() + PATIENCE;
+
+	cr_assert(mover_submit(r->client.mover, &last));
+	open_gate();
+	do {
+		b = mover_poll(r->client.mover, last.lcore);
+		cr_assert_lt(clock_now(), until, "the mover does not end");
+	} while (b != &last);
+}
+
+/* A job of packets that were held needs nothing else that arrives. */
+Test(moving, the_last_that_is_held_goes_to_its_mover)
+{
+	static struct client c[HALF];
+
+	close_gate(&r->client);
+	cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+	rig_poll(r); /* it leaves: a sender of this client would wait for a job, too */
+	take_all_jobs(c, HALF);
+	poll_some();
+	cr_assert_not(STAILQ_EMPTY(&r->side[1].qp.held), "it is not held");
+	open_gate_and_wait();
+	run_until(0, 1);
+}

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -139,4 +140,17 @@ Test(refused_calls, mremap_fails)
 Test(refused_calls, mremap_says_another_address)
 {
 	demote_refused(0);
+}
+
+/* ... or the first one: each registration would be held up by what failed once. */
+Test(refused_calls, a_file_that_could_not_be_made_is_not_tried_again)
+{
+	struct rlimit before, none;
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){ 0, before.rlim_max };
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	cr_expect_eq(promote_file(), -1);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	cr_expect_eq(promote_file(), -1, "it was made by now");
 }
