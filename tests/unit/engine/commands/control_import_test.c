@@ -72,6 +72,8 @@ Test(control_import, a_token_opens_one_context_only)
 	cr_assert_eq(import_context(b, other, &imported), 0);
 	cr_assert_eq(import(b, COMMAND_IMPORT_PD, imported, pd_2, &made), 0);
 	cr_expect_eq(import(b, COMMAND_IMPORT_MR, made, mr, &made), 0);
+	cr_expect_eq(ask_handle(b, COMMAND_UNIMPORT_MR, made, NULL), 0);
+	cr_expect_eq(ask_handle(b, COMMAND_UNIMPORT_MR, made, NULL), EINVAL, "it is gone");
 	close(token);
 	close(other);
 	close(b);

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_mbuf.h>
 
@@ -228,4 +229,41 @@ Test(handed, the_link_goes_down_and_up)
 	cr_expect_eq(event.event_type, IBV_EVENT_PORT_ACTIVE);
 	ibv_ack_async_event(&event);
 	write_across();
+}
+
+/* ---- a port without an engine ---- */
+
+TestSuite(handed_port, .init = library_begin, .fini = library_end, .timeout = 60);
+
+static uint32_t event_descriptors(void)
+{
+	char path[64], to[64];
+	uint32_t n = 0;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		ssize_t length;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		length = readlink(path, to, sizeof(to) - 1);
+		to[length > 0 ? length : 0] = '\0';
+		n += strstr(to, "[eventfd]") != NULL;
+	}
+	return n;
+}
+
+/* It wakes the lcore that sleeps on the queue. */
+Test(handed_port, each_queue_has_a_bell)
+{
+	struct uroce_handed_options o = {
+		.size = sizeof(o), .mac = { 2 }, .mtu = 1500, .queues = 3
+	};
+	uint32_t before = event_descriptors();
+	struct uroce_port *p;
+	char why[256];
+
+	p = uroce_port_handed(&o, why, sizeof(why));
+	cr_assert_not_null(p, "%s", why);
+	cr_expect_eq(event_descriptors(), before + 3);
+	cr_expect_eq(uroce_port_close(p), 0);
+	cr_expect_eq(event_descriptors(), before);
 }

@@ -214,4 +214,5 @@ Test(forks, a_child_has_no_descriptors_that_wake_lcores)
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_expect_eq(status, 0, "it has more than the %u that were there", before);
 	cr_expect_eq(ibv_close_device(context), 0);
+	cr_expect_eq(event_descriptors(), before, "they are closed with the device");
 }

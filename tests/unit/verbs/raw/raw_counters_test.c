@@ -10,11 +10,12 @@
 
 static struct raw_rig r;
 static const struct counters *watched;
-static uint32_t sent, locked; /* messages to the engine; those under the lock of the watched counters */
+static uint32_t sent; /* messages to the engine */
+static uint32_t locked; /* ... under the lock of the watched counters */
 
 /* The library's calls come here, as the program's symbols precede libc's. */
 __attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msghdr *message,
-							int flags)
+						       int flags)
 {
 	if (watched != NULL) {
 		sent++;
