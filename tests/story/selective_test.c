@@ -447,3 +447,25 @@ Test(selective, a_lost_repetition_is_noticed_by_a_later_one)
 	pass_ack(b, A_PSN + 7, 8);
 	cr_assert_eq(path_places(path, ms(1000)), LIMIT_REORDER_FIRST);
 }
+
+/* A report has 256 bits, in four words. */
+Test(selective, many_are_held_behind_a_gap)
+{
+	enum {
+		HELD = 70
+	};
+	uint32_t held[HELD];
+
+	story(.recovery = true, .selective = true, .max_send_wr = 128);
+	a->q->core->path->starting = false;
+	post_writes(HELD + 1);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	for (uint32_t i = 0; i < HELD; i++) {
+		held[i] = A_PSN + 1 + i;
+		pass(a, "RC WRITE ONLY", held[i]);
+		expect_selection(b, A_PSN, i + 1, held);
+	}
+	deliver(b);
+	pass(a, "RC WRITE ONLY", A_PSN);
+	pass_ack(b, A_PSN + HELD, HELD + 1);
+}

@@ -161,6 +161,23 @@ Test(loop, send_waits_for_its_receive)
 	rig_close(r);
 }
 
+#define PAGE 4096u
+
+/* ... which it takes even if nothing is placed there. */
+Test(loop, an_empty_send_takes_its_receive)
+{
+	struct rig *r = rig_open();
+
+	fill(r);
+	cr_assert(rig_receive_at(r, 1, 0, 0) && rig_receive_at(r, 1, PAGE, 8));
+	cr_assert(rig_post(r, 0, WORK_SEND, 0, WORK_SIGNALED));
+	cr_assert(rig_post(r, 0, WORK_SEND, 8, WORK_SIGNALED));
+	run_until(r, 1, 2);
+	run_until(r, 0, 2);
+	cr_expect_arr_eq(r->side[0].buffer, r->side[1].buffer + PAGE, 8);
+	rig_close(r);
+}
+
 /* More messages in a burst than completions that a queue pair keeps: it is settled when it has no room. */
 Test(loop, a_burst_of_sends_finds_room)
 {

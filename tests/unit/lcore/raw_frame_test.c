@@ -136,6 +136,19 @@ Test(raw_frame, roce_cut_anywhere_behind_the_ip_header_may_not_be_sent)
 	}
 }
 
+/* As some are, before they are padded. */
+Test(raw_frame, a_frame_that_ends_with_its_ipv4_header_is_whole)
+{
+	struct built_frame b;
+	struct raw_frame f;
+
+	build_frame(&b, &(struct frame_recipe){ V4, .protocol = 1 });
+	raw_frame_parse(&f, b.octet, 34);
+	cr_expect_not(f.cut);
+	raw_frame_parse(&f, b.octet, 33);
+	cr_expect(f.cut, "an octet less");
+}
+
 /* hostile H-55: RoCE from a raw queue pair. */
 Test(raw_frame, lengths_that_lie_hide_no_port)
 {

@@ -33,6 +33,7 @@ TestSuite(control_old_kernel, .init = control_rig_open, .fini = control_rig_clos
 #endif
 
 static bool unprivileged;
+static bool filtered; /* process_vm_readv is refused, as by a filter of system calls */
 static bool elsewhere; /* programs are in another pid namespace, from which ours is not seen */
 
 int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *size);
@@ -81,7 +82,7 @@ ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned l
 				const struct iovec *remote, unsigned long remote_count,
 				unsigned long flags)
 {
-	if (unprivileged) {
+	if (unprivileged || filtered) {
 		errno = EPERM;
 		return -1;
 	}
@@ -279,4 +280,38 @@ Test(control_old_unprivileged, privileges_of_a_later_process_with_the_pid_are_no
 	process_end(stranger);
 	expect_counts(0, 0, 0, 0);
 	expect_serving();
+}
+
+static void open_filtered(void)
+{
+	filtered = true;
+	control_rig_open();
+}
+
+TestSuite(control_filtered, .init = open_filtered, .fini = control_rig_close, .timeout = 60);
+
+/* The engine finds our memory, and the descriptor that comes with HELLO is of another program's. */
+Test(control_filtered, memory_of_another_program_is_refused)
+{
+	struct request_hello q = { { COMMAND_MAGIC, COMMAND_VERSION, COMMAND_HELLO, sizeof(q),
+				     1 } };
+	int fd = message_connect(path), mem;
+	struct command_reply reply;
+	char name[64];
+	pid_t other;
+
+	if (geteuid() != 0)
+		cr_skip_test("not root: there is no other user");
+	other_program = true;
+	other = make_stranger();
+	snprintf(name, sizeof(name), "/proc/%d/mem", (int)other);
+	mem = open(name, O_RDWR | O_CLOEXEC);
+	cr_assert_geq(mem, 0, "%s: %m", name);
+	message_prove(q.proof);
+	q.proof_at = message_proof_at();
+	cr_expect_eq(throw_at(fd, &q, sizeof(q), &mem, 1, &reply), EPROTO);
+	close(mem);
+	close(fd);
+	process_end(other);
+	expect_counts(0, 0, 0, 0);
 }

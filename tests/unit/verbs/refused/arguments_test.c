@@ -166,6 +166,9 @@ Test(arguments, completion_queues)
 	cr_expect_null(ibv_create_cq(e.context, a.max_cqe + 1, NULL, NULL, 0));
 	cr_expect_null(ibv_create_cq(e.context, 8, NULL, NULL, e.context->num_comp_vectors));
 	cr_expect_null(ibv_create_cq(e.context, 8, NULL, NULL, -1));
+	cq = ibv_create_cq(e.context, 1, NULL, NULL, 0);
+	cr_assert_not_null(cq, "one is enough: %m");
+	cr_expect_eq(ibv_destroy_cq(cq), 0);
 	cq = ibv_create_cq(e.context, a.max_cqe, NULL, NULL, e.context->num_comp_vectors - 1);
 	cr_assert_not_null(cq, "what is announced can be had: %m");
 	cr_expect_geq(cq->cqe, a.max_cqe);
