@@ -448,6 +448,23 @@ Test(selective, a_lost_repetition_is_noticed_by_a_later_one)
 	cr_assert_eq(path_places(path, ms(1000)), LIMIT_REORDER_FIRST);
 }
 
+/* ... by the next one. */
+Test(selective, a_lost_repetition_is_noticed_by_the_one_behind_it)
+{
+	struct path *path = begin_with_a_loss();
+
+	lose(a, "RC WRITE ONLY", A_PSN + 1);
+	pass_and_tell(A_PSN + 2, A_PSN + 5, A_PSN);
+	lose(a, "RC WRITE ONLY", A_PSN); /* again */
+	pass_and_tell(A_PSN + 5, A_PSN + 6, A_PSN);
+	pass(a, "RC WRITE ONLY", A_PSN + 1); /* again */
+	expect_packet(b, "SELECTIVE ACK", A_PSN - 1);
+	deliver(b);
+	pass(a, "RC WRITE ONLY", A_PSN); /* once more */
+	pass_ack(b, A_PSN + 5, 6);
+	cr_assert_eq(path->events[PATH_PROBE], 0);
+}
+
 /* A report has 256 bits, in four words. */
 Test(selective, many_are_held_behind_a_gap)
 {

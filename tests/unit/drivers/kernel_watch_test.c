@@ -69,6 +69,7 @@ static struct message neighbour(uint16_t type, uint32_t ifindex, const struct gi
 
 	h->nlmsg_type = type;
 	h->nlmsg_len = NLMSG_LENGTH(sizeof(*n));
+	h->nlmsg_seq = 1700000000; /* of the program that changed it: ip(8) numbers its requests */
 	n->ndm_family = gid_is_ipv4(gid) ? AF_INET : AF_INET6;
 	n->ndm_ifindex = (int)ifindex;
 	n->ndm_state = m != NULL ? NUD_REACHABLE : NUD_FAILED;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
+#include <string.h>
 
 #include <criterion/criterion.h>
 
@@ -69,6 +70,15 @@ Test(key, no_key_is_zero_and_none_is_lost)
 		drop_table();
 	}
 	make_table(1, 0);
+}
+
+/* ... not even the only one, if it has the index that makes the key zero. */
+Test(key, the_only_slot_stays_for_another_variant)
+{
+	make_table(1, 0);
+	memset(table.permutation, 0, sizeof(*table.permutation));
+	cr_assert_eq(key_allocate(&table, 0), 0);
+	cr_expect_eq(key_allocate(&table, 1), 1);
 }
 
 Test(key, a_slot_is_reused_last)

@@ -107,6 +107,20 @@ Test(multicast, members_receive_until_they_leave)
 	rdma_destroy_event_channel(channel);
 }
 
+Test(multicast, an_id_without_its_queue_pair_leaves_its_group)
+{
+	struct rdma_cm_id *id = open_member(NULL);
+	struct sockaddr_in group;
+
+	cr_assert_eq(rdma_join_multicast(id, address(&group, GROUP, 0), NULL), 0);
+	cr_assert_eq(id->event->event, RDMA_CM_EVENT_MULTICAST_JOIN);
+	cr_assert_eq(ibv_detach_mcast(id->qp, &id->event->param.ud.ah_attr.grh.dgid, 0), 0);
+	rdma_destroy_qp(id);
+	cr_assert_null(id->qp);
+	cr_expect_eq(rdma_leave_multicast(id, (struct sockaddr *)&group), 0, "%s", strerror(errno));
+	rdma_destroy_ep(id);
+}
+
 /* With events that its program has not taken (hostile H-75). */
 Test(multicast, destroying_an_id_leaves_its_groups)
 {

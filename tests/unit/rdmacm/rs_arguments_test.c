@@ -141,6 +141,7 @@ Test(rs_arguments, refused_without_a_listener)
 	struct sockaddr_in a;
 
 	FAILS(rconnect(s, address(&a, OWN_ADDRESS, 9), sizeof(a)), ECONNREFUSED);
+	FAILS(rsend(s, "x", 1, 0), ENOTCONN); /* that it was refused is said once */
 }
 
 Test(rs_arguments, options)

@@ -71,8 +71,11 @@ int cm_handle(struct party *p, enum command what, uint32_t handle)
 {
 	struct request_handle q = { .handle = handle };
 	struct reply_empty r;
+	int error = ask(p->fd, what, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL);
 
-	return ask(p->fd, what, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL);
+	if (error == 0)
+		cr_expect_str_empty(r.h.why, "nothing is wrong, but the reply says: %s", r.h.why);
+	return error;
 }
 
 int cm_destroy(struct party *p, uint32_t id, uint32_t *events)
