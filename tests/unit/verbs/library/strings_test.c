@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The strings and rates of rdma-core 44, as its own library returns them. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <infiniband/verbs.h>
 
 #define COUNT(a) (int)(sizeof(a) / sizeof((a)[0]))
@@ -168,4 +169,16 @@ Test(strings, numbers_that_are_not_a_rate)
 	cr_expect_eq(mult_to_ibv_rate(3), IBV_RATE_MAX);
 	cr_expect_eq(mbps_to_ibv_rate(-1), IBV_RATE_MAX);
 	cr_expect_eq(mbps_to_ibv_rate(2501), IBV_RATE_MAX);
+}
+
+/* Of rdma-core's driver.h. Drivers look for what the kernel says of a device. */
+int ibv_read_ibdev_sysfs_file(char *buffer, size_t size, void *device, const char *format, ...);
+
+Test(strings, a_device_has_no_files_of_the_kernel)
+{
+	char buffer[8];
+
+	errno = 0;
+	cr_expect_eq(ibv_read_ibdev_sysfs_file(buffer, sizeof(buffer), NULL, "board_id"), -1);
+	cr_expect_eq(errno, ENOENT);
 }
