@@ -16,6 +16,7 @@
 #include "transport/qp.h"
 #include "transport/responder/expected.h"
 #include "transport/responder/mark.h"
+#include "transport/responder/plain_reply.h"
 #include "transport/responder/reply.h"
 #include "transport/requester/request.h"
 #include "transport/requester/request_check.h"
@@ -379,7 +380,8 @@ enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nan
 
 	span_list_clear(gather);
 	packet_begin(qp, p);
-	if (reply_is_owed(&qp->resp) && reply_next(qp, keys, p, gather))
+	if (reply_is_owed(&qp->resp) &&
+	    (plain_reply(qp, keys, p, gather) || reply_next(qp, keys, p, gather)))
 		next = NEXT_PACKET;
 	else if (is_idle(qp))
 		next = NEXT_NOTHING;

@@ -6,19 +6,6 @@
 #include "transport/requester/flight.h"
 #include "transport/transport.h"
 
-static void gone(struct qp *qp, uint32_t psns, bool arrived)
-{
-	struct requester *r = &qp->req;
-	uint64_t octets = r->flying;
-
-	assert(psns <= r->flying_psns && psns > 0);
-	if (psns < r->flying_psns)
-		octets = octets * psns / r->flying_psns;
-	r->flying -= octets;
-	r->flying_psns -= psns;
-	path_gone(qp->path, octets, arrived);
-}
-
 /* All PSNs of both sets are among these `all`; the sets may be much larger. */
 static uint32_t count(struct psn_set a, struct psn_set b, uint32_t from, uint32_t all)
 {
@@ -55,14 +42,14 @@ void flight_trim(struct qp *qp, bool arrived)
 		return;
 	now_there = on_their_way(r);
 	if (now_there < r->flying_psns)
-		gone(qp, r->flying_psns - now_there, arrived);
+		flight_gone(qp, r->flying_psns - now_there, arrived);
 }
 
 void flight_over(struct qp *qp)
 {
 	flight_follow(qp);
 	if (qp->req.flying_psns > 0)
-		gone(qp, qp->req.flying_psns, false);
+		flight_gone(qp, qp->req.flying_psns, false);
 	assert(qp->req.flying == 0 && "the last one takes all octets");
 }
 

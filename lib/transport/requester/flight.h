@@ -7,6 +7,8 @@
 #ifndef TRANSPORT_FLIGHT_H
 #define TRANSPORT_FLIGHT_H
 
+#include <assert.h>
+
 #include "transport/qp.h"
 
 /* About the headers and ICRC of a frame. */
@@ -36,11 +38,37 @@ static inline void flight_sent(struct qp *qp, uint32_t psns, uint32_t octets, bo
 		r->resumed--;
 }
 
+/* So many of them are not in flight any more. */
+static inline void flight_gone(struct qp *qp, uint32_t psns, bool arrived)
+{
+	struct requester *r = &qp->req;
+	uint64_t octets = r->flying;
+
+	assert(psns <= r->flying_psns && psns > 0);
+	if (psns < r->flying_psns)
+		octets = octets * psns / r->flying_psns;
+	r->flying -= octets;
+	r->flying_psns -= psns;
+	path_gone(qp->path, octets, arrived);
+}
+
 /*
  * Counts packets that are not in flight any more, because they arrived or are lost. `arrived`:
  * something did.
  */
 void flight_trim(struct qp *qp, bool arrived);
+
+/* The same when something arrived, no loss is known and the path stands (flight_follow). */
+static inline void flight_arrived(struct qp *qp)
+{
+	const struct requester *r = &qp->req;
+	uint32_t there = (r->top_psn - r->una_psn) & PSN_MASK;
+
+	assert(r->board.clean && "all that was sent and not acknowledged is on its way");
+	if (there < r->flying_psns)
+		flight_gone(qp, r->flying_psns - there, true);
+}
+
 /* Nothing is in flight. */
 void flight_over(struct qp *qp);
 

@@ -70,7 +70,7 @@ static inline void progress(struct qp *qp, nanotime now)
 	retry_progress(qp, now);
 	if (may_fail_in_turn(&qp->req))
 		request_fail_in_turn(qp);
-	flight_trim(qp, true);
+	flight_arrived(qp);
 }
 
 bool plain_answer_received(struct qp *qp, const struct packet *p, const struct opcode_info *op,

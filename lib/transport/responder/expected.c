@@ -156,7 +156,7 @@ bool expected_received(struct qp *qp, const struct packet *p, const struct opcod
 		if (shape != READ_REQUEST || !is_in_turn(qp, p, KIND_UNDEFINED) ||
 		    !read_passes(qp, p, keys))
 			return false;
-		respond_take_fetching(qp, p, op, out);
+		respond_record(qp, p, KIND_READ_REQUEST, p->dma_length);
 		return true;
 	}
 	if (shape != WHOLE_SEND || !is_in_turn(qp, p, KIND_UNDEFINED) || !payload_fits(qp, p) ||

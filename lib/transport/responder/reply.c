@@ -120,12 +120,6 @@ static void atomic_reply(const struct qp *qp, struct record *rec, struct packet 
 	rec->owed = false;
 }
 
-void reply_forget_answered(struct responder *r)
-{
-	while (r->record_owed != r->record_head && !record_at(r, r->record_owed)->owed)
-		r->record_owed++;
-}
-
 /* False: the READ's memory is no longer there; a NAK is owed instead. */
 static bool record_reply(struct qp *qp, const struct key_table *keys, struct record *rec,
 			 struct packet *p, struct span_list *gather)

@@ -27,6 +27,12 @@ void reply_unsent(struct qp *qp, const struct packet *p);
 void reply_fault(struct qp *qp, const struct packet *p);
 void reply_forget(struct responder *r, uint32_t psn); /* what is owed for this PSN and behind */
 void reply_abandon(struct responder *r); /* all of it */
-void reply_forget_answered(struct responder *r); /* record_owed to the oldest that is owed */
+
+/* record_owed to the oldest that is owed */
+static inline void reply_forget_answered(struct responder *r)
+{
+	while (r->record_owed != r->record_head && !record_at(r, r->record_owed)->owed)
+		r->record_owed++;
+}
 
 #endif

@@ -103,47 +103,26 @@ void respond_take_data(const struct arrival *a)
 	qp->resp.expected_psn = psn_add(p->psn, 1);
 }
 
-void respond_take_fetching(struct qp *qp, const struct packet *p, const struct opcode_info *op,
-			   struct outcome *out)
+/* A READ, atomic, ATOMIC WRITE or FLUSH that passed: it is owed an answer, and remembered. */
+static void take_fetching(struct qp *qp, const struct packet *p, const struct opcode_info *op,
+			  struct outcome *out)
 {
-	struct responder *r = &qp->resp;
-	uint32_t index = r->record_head;
-	struct record *rec = record_at(r, index);
-	bool read = op->kind == KIND_READ_REQUEST;
-
-	assert(r->remembered > 0 && r->remembered <= r->records && "check_resources");
-	record_oldest(r)->owed = false;
-	reply_forget_answered(&qp->resp);
-	r->record_head++;
+	const struct responder *r = &qp->resp;
+	uint32_t length = op->kind == KIND_READ_REQUEST ? p->dma_length : 0;
 
 	if (kind_is_atomic(op->kind)) {
 		out->flags |= OUTCOME_ATOMIC;
 		out->atomic.compare_swap = op->kind == KIND_CMP_SWAP;
 		out->atomic.swap_add = p->swap_add;
 		out->atomic.compare = p->compare;
-		out->ticket = ticket_issue(&qp->tickets, TICKET_ATOMIC, p->psn, r->msn, index);
+		out->ticket =
+			ticket_issue(&qp->tickets, TICKET_ATOMIC, p->psn, r->msn, r->record_head);
 	} else if (op->kind == KIND_ATOMIC_WRITE) {
 		out->flags |= OUTCOME_PLACE;
 		out->source = p->payload;
 		out->ticket = ticket_issue(&qp->tickets, TICKET_WRITE, p->psn, r->msn, 0);
 	}
-	r->msn = psn_add(r->msn, 1); /* a READ counts when it starts (C9-148) */
-	/* All but the parts: there are none, and clearing them would cost more than the rest. */
-	rec->kind = op->kind;
-	rec->psn = rec->reply_psn = p->psn;
-	rec->packets = read ? packets_of(qp, p->dma_length) : 1;
-	rec->va = rec->reply_va = p->va;
-	rec->length = rec->reply_length = read ? p->dma_length : 0;
-	rec->rkey = p->rkey;
-	rec->pd = qp->user.pd;
-	rec->msn = r->msn;
-	rec->ticket = qp->tickets.issued;
-	rec->original = 0;
-	rec->replied = 0;
-	rec->owed = true;
-	rec->repeated = false;
-	rec->parts = 0;
-	r->expected_psn = psn_add(p->psn, rec->packets);
+	respond_record(qp, p, op->kind, length);
 }
 
 static void owe_nak(struct qp *qp, uint8_t syndrome, uint32_t psn, uint32_t msn)
@@ -208,7 +187,7 @@ static void take(const struct arrival *a)
 	r->reported = false; /* the expected PSN came: gaps may be reported again */
 	r->nak = 0;
 	if (kind_is_fetching(a->op->kind))
-		respond_take_fetching(a->qp, a->p, a->op, a->out);
+		take_fetching(a->qp, a->p, a->op, a->out);
 	else
 		respond_take_data(a);
 	if (dropped || r->holding > 0 || r->nak_at != TIME_NEVER)

@@ -11,6 +11,7 @@
 #include "base/bits.h"
 #include "transport/outcomes.h"
 #include "transport/qp.h"
+#include "transport/responder/reply.h"
 #include "wire/opcode.h"
 
 struct arrival {
@@ -55,8 +56,37 @@ void respond_failed(struct qp *qp, enum reason why, uint32_t psn, uint32_t msn);
 
 /* A SEND or WRITE packet that passed every check. */
 void respond_take_data(const struct arrival *a);
-/* A READ, atomic, ATOMIC WRITE or FLUSH that passed: it is owed an answer, and remembered. */
-void respond_take_fetching(struct qp *qp, const struct packet *p, const struct opcode_info *op,
-			   struct outcome *out);
+/*
+ * The record of a request with an answer of so many octets, in place of the oldest. The answer waits for all tickets
+ * issued so far.
+ */
+static inline void respond_record(struct qp *qp, const struct packet *p, uint8_t kind,
+				  uint32_t length)
+{
+	struct responder *r = &qp->resp;
+	struct record *rec = record_at(r, r->record_head);
+
+	assert(r->remembered > 0 && r->remembered <= r->records && "check_resources");
+	record_oldest(r)->owed = false;
+	reply_forget_answered(r);
+	r->record_head++;
+	r->msn = psn_add(r->msn, 1); /* a READ counts when it starts (C9-148) */
+	/* All but the parts: there are none, and clearing them would cost more than the rest. */
+	rec->kind = kind;
+	rec->psn = rec->reply_psn = p->psn;
+	rec->packets = packets_of(qp, length);
+	rec->va = rec->reply_va = p->va;
+	rec->length = rec->reply_length = length;
+	rec->rkey = p->rkey;
+	rec->pd = qp->user.pd;
+	rec->msn = r->msn;
+	rec->ticket = qp->tickets.issued;
+	rec->original = 0;
+	rec->replied = 0;
+	rec->owed = true;
+	rec->repeated = false;
+	rec->parts = 0;
+	r->expected_psn = psn_add(p->psn, rec->packets);
+}
 
 #endif
