@@ -57,8 +57,8 @@ void respond_failed(struct qp *qp, enum reason why, uint32_t psn, uint32_t msn);
 /* A SEND or WRITE packet that passed every check. */
 void respond_take_data(const struct arrival *a);
 /*
- * The record of a request with an answer of so many octets, in place of the oldest. The answer waits for all tickets
- * issued so far.
+ * The record of a request with an answer of so many octets, in place of the oldest. The answer waits
+ * for all tickets issued so far.
  */
 static inline void respond_record(struct qp *qp, const struct packet *p, uint8_t kind,
 				  uint32_t length)
