@@ -152,6 +152,10 @@ class Runner:
         except Skipped as reason:
             said, verdict, self.skipped = str(reason), "skip", self.skipped + 1
             self.close()
+        except Exception as mistake:  # of the case: the others run all the same
+            traceback.print_exc()
+            said, verdict, self.failed = repr(mistake), "FAIL", self.failed + 1
+            self.close()
         took = time.monotonic() - start
         # in one write, as another process may print, too
         os.write(1, f"{verdict} {case.name:36} {took:5.1f} s  {said or ''}\n".encode())
