@@ -45,10 +45,13 @@ bool plain_reply(struct qp *qp, const struct key_table *keys, struct packet *p,
 		 struct span_list *gather)
 {
 	struct responder *r = &qp->resp;
-	struct record *rec = record_at(r, r->record_owed);
+	struct record *rec;
 	struct key_user user;
 
-	if (r->cnp_due || r->record_owed == r->record_head || !is_plain(qp, rec))
+	if (r->cnp_due || r->record_owed == r->record_head)
+		return false;
+	rec = record_at(r, r->record_owed);
+	if (!is_plain(qp, rec))
 		return false;
 	user = (struct key_user){ .pd = rec->pd, .qpn = qp->qpn };
 	if (!key_one_span(keys, rec->rkey, user, ACCESS_REMOTE_READ, rec->reply_va,
