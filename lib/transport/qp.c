@@ -373,6 +373,15 @@ static inline void packet_begin(const struct qp *qp, struct packet *p)
 	p->dest_qpn = dest_qpn;
 }
 
+/* Most replies are acknowledgements, and have no record. Only READs and atomics have one. */
+static inline bool next_reply(struct qp *qp, const struct key_table *keys, struct packet *p,
+			      struct span_list *gather)
+{
+	if (reply_has_records(&qp->resp) && plain_reply(qp, keys, p, gather))
+		return true;
+	return reply_is_owed(&qp->resp) && reply_next(qp, keys, p, gather);
+}
+
 enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nanotime now,
 				struct packet *p, struct span_list *gather, nanotime *not_before)
 {
@@ -380,8 +389,7 @@ enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nan
 
 	span_list_clear(gather);
 	packet_begin(qp, p);
-	if (reply_is_owed(&qp->resp) &&
-	    (plain_reply(qp, keys, p, gather) || reply_next(qp, keys, p, gather)))
+	if (next_reply(qp, keys, p, gather))
 		next = NEXT_PACKET;
 	else if (is_idle(qp))
 		next = NEXT_NOTHING;

@@ -458,11 +458,6 @@ void recovery_stop(struct qp *qp)
 	qp->req.board.late_at = TIME_NEVER;
 }
 
-nanotime recovery_deadline(const struct qp *qp)
-{
-	return time_earlier(qp->req.board.probe_at, qp->req.board.late_at);
-}
-
 /*
  * The oldest packet once more. The peer may say that it holds it, but has not acknowledged it. A
  * response that is held waits for its copy, not for the peer.

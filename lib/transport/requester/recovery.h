@@ -50,7 +50,6 @@ void recovery_selected(struct qp *qp, uint32_t next, uint32_t first, const uint6
 /* The clocks, as the retransmission timer is set and stopped. */
 void recovery_wait(struct qp *qp, nanotime now);
 void recovery_stop(struct qp *qp);
-nanotime recovery_deadline(const struct qp *qp);
 void recovery_expired(struct qp *qp, nanotime now);
 
 #endif

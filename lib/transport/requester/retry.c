@@ -213,8 +213,9 @@ uint32_t qp_timeouts(const struct qp *qp)
 nanotime qp_deadline(const struct qp *qp)
 {
 	const struct requester *r = &qp->req;
+	nanotime recovery = time_earlier(r->board.probe_at, r->board.late_at);
 
-	return time_earlier(time_earlier(time_earlier(recovery_deadline(qp), qp->resp.nak_at),
+	return time_earlier(time_earlier(time_earlier(recovery, qp->resp.nak_at),
 					 time_earlier(r->paced_until, r->unheard_at)),
 			    time_earlier(r->retry_at, r->rnr_until));
 }

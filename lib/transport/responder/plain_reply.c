@@ -48,7 +48,7 @@ bool plain_reply(struct qp *qp, const struct key_table *keys, struct packet *p,
 	struct record *rec;
 	struct key_user user;
 
-	if (r->cnp_due || r->record_owed == r->record_head)
+	if (r->cnp_due || !reply_has_records(r))
 		return false;
 	rec = record_at(r, r->record_owed);
 	if (!is_plain(qp, rec))

@@ -54,7 +54,7 @@ bool reply_ready(const struct qp *qp)
 
 	if (r->cnp_due)
 		return true;
-	if (r->record_owed != r->record_head) {
+	if (reply_has_records(r)) {
 		const struct record *rec = owed_record(r);
 
 		if (rec != NULL)
@@ -214,7 +214,7 @@ bool reply_next(struct qp *qp, const struct key_table *keys, struct packet *p,
 		mark_notify(qp, p);
 		return true;
 	}
-	if (r->record_owed != r->record_head) {
+	if (reply_has_records(r)) {
 		struct record *rec = owed_record(r);
 
 		if (rec != NULL && qp->tickets.settled < rec->ticket)

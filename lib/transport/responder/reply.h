@@ -13,11 +13,16 @@ struct packet;
 struct qp;
 struct span_list;
 
+/* READs or atomics may be owed their answers. */
+static inline bool reply_has_records(const struct responder *r)
+{
+	return r->record_owed != r->record_head;
+}
+
 /* Cheap: whether anything is owed, ready or not. */
 static inline bool reply_is_owed(const struct responder *r)
 {
-	return r->ack_due || r->record_owed != r->record_head || r->nak != 0 || r->selection_due ||
-	       r->cnp_due;
+	return r->ack_due || reply_has_records(r) || r->nak != 0 || r->selection_due || r->cnp_due;
 }
 
 bool reply_ready(const struct qp *qp);
@@ -31,7 +36,7 @@ void reply_abandon(struct responder *r); /* all of it */
 /* record_owed to the oldest that is owed */
 static inline void reply_forget_answered(struct responder *r)
 {
-	while (r->record_owed != r->record_head && !record_at(r, r->record_owed)->owed)
+	while (reply_has_records(r) && !record_at(r, r->record_owed)->owed)
 		r->record_owed++;
 }
 
