@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The lcores' part of queue pair 1: what can be no message is dropped here; the rest waits in a
- * ring for the control thread. A flood fills the ring, and nothing else.
+ * The lcores' part of queue pair 1. Datagrams that cannot be messages are dropped here. The others
+ * wait in a ring for the control thread. A flood fills the ring and does no other harm.
  */
 #include "cm/mad.h"
 #include "lcore/inside.h"

@@ -8,7 +8,7 @@
 #include "base/bits.h"
 #include "lcore/lcore.h"
 
-/* Stretches in a second: one has 250 us, less than a scheduler gives to another thread. */
+/* The longest stretch is a second divided by this: 250 us. Schedulers give other threads more. */
 #define INTERRUPTIONS 4000u
 
 static uint64_t tsc(void)

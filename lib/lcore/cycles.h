@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cycles by stage: while they are measured, an lcore takes the time of one round in `every`. A
- * round is one lcore_poll(). Two kinds count apart, so that the others say what packets cost: those
- * that found nothing to do, and those in which the thread hardly had its processor all the time, as
- * one stage took too long at a stretch. All is the lcore's own: the control path sends messages.
+ * Cycles by stage. While they are measured, an lcore takes the time of one round in `every`. A
+ * round is one lcore_poll(). Two kinds of rounds are counted apart, so that the others say what
+ * packets cost: rounds that found nothing to do, and rounds in which one stage took so long at a
+ * stretch that another thread probably had the processor. Only the lcore touches this data; the
+ * control path sends it messages.
  */
 #ifndef LCORE_CYCLES_H
 #define LCORE_CYCLES_H
@@ -18,7 +19,7 @@ struct lcore;
 
 struct cycles_sum {
 	uint64_t cycles[STAGE_COUNT];
-	uint64_t passes[STAGE_COUNT]; /* each has a switch in its time */
+	uint64_t passes[STAGE_COUNT]; /* the time of each includes one switch of stages */
 	uint64_t rounds, idle_rounds, interrupted_rounds;
 	uint64_t idle_cycles, interrupted_cycles;
 };
@@ -27,21 +28,22 @@ struct cycles {
 	uint64_t (*clock)(void); /* rte_rdtsc() */
 	uint32_t every; /* one round in this many is measured; 0: none */
 	uint32_t left; /* rounds to the next one */
-	nanotime until; /* then it ends by itself */
+	nanotime until; /* when the measurement ends by itself */
 	uint64_t stretch; /* cycles; a longer one is an interruption */
 	struct stage_watch watch; /* of this round */
-	struct cycles_sum sum; /* of those before */
+	struct cycles_sum sum; /* of the rounds before */
 };
 
 /* NULL: no memory. */
 struct cycles *cycles_make(void);
 
-/* A round begins or ends, by the lcore; the first while `every` is not 0, the second if it is measured. */
+/* The lcore calls these when a round begins, if `every` is not 0, and when a measured one ends. */
 void cycles_begin(struct lcore *l, nanotime now);
 void cycles_end(struct lcore *l, bool worked);
 
 /*
- * For a message to the lcore: begins with counters of 0; `every` 0 ends it, and the counters stay.
+ * For a message to the lcore: clears the counters and begins to measure. `every` 0 ends the
+ * measurement and keeps the counters.
  */
 struct cycles_wish {
 	uint32_t every;
@@ -55,7 +57,7 @@ struct cycles_reading {
 };
 void cycles_read(struct lcore *l, void *reading, nanotime now);
 
-/* About what a switch of stages takes, the reading of the clock included. */
+/* Roughly the cycles of one switch of stages, including the reading of the clock. */
 uint64_t cycles_of_switch(void);
 
 #endif

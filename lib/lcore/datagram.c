@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * UD on the data path: each request says by its address handle where its packet goes, and a packet
- * for a group goes to every member. The receiver finds the GRH in front of the payload, so it is
- * written over headers that are not needed any more; others that want the frame get a copy of it
- * before that.
+ * UD on the data path. Each request names an address handle, which says where its packet goes. A
+ * packet for a group goes to every member. The receiver finds the GRH in front of the payload, so
+ * the GRH is written over headers that are not needed any more. If others need the frame, they get
+ * a copy before that.
  */
 #include "base/bits.h"
 #include "lcore/datagram.h"
@@ -63,7 +63,7 @@ bool datagram_is_forged(const struct engine *e, const struct packet *p)
 bool datagram_input(struct lcore *l, struct engine_qp *q, struct packet *p, struct rte_mbuf *m,
 		    nanotime now)
 {
-	/* The group's address with one queue pair's number: that queue pair must be a member. */
+	/* To a group, but with one queue pair's number: that queue pair must be a member. */
 	if (p->multicast ? !mcast_is_member(l->engine, &p->dst_gid, q)
 			 : !is_own(l->engine, &p->dst_gid)) {
 		count_reason(l, REASON_ADDRESS_FOREIGN);

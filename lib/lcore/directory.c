@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From queue pair number to queue pair. The low four bits of a number name the lcore that it was made for, the upper
- * twenty are random and unique, and index this table of pointers. Memory is touched only where
- * queue pairs are.
+ * Finds queue pairs by their numbers. The low four bits of a number name the lcore for which it was
+ * made. The upper twenty are random and unique, and index this table of pointers. Memory is touched
+ * only where queue pairs are.
  *
- * A slot: NULL free; pointer | 1 reserved, not visible to packets; pointer: published;
- * milliseconds << 2 | 2: free, and it rests until then. A number that was in use a moment ago still
- * has packets on their way, and peers' connection managers know it (protocol-map 192: they would
- * call a new connection of it stale). Should nearly all rest, one that rests is taken.
+ * A slot is one of
+ *
+ *	NULL			free
+ *	pointer | 1		reserved, not visible to packets
+ *	pointer			published
+ *	milliseconds << 2 | 2	free, but it rests until then
+ *
+ * A number that was in use a moment ago rests. Packets for it may still be on their way, and peers'
+ * connection managers know it (protocol-map 192: they would call a new connection of it stale). If
+ * nearly all numbers rest, one of them is taken nevertheless.
  */
 #include <errno.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames that are not for a RoCE queue pair: steering rules of raw queue pairs, the
- * kernel beside the port, the control thread (ARP, neighbour discovery, the connection manager), groups.
+ * Frames that are not for a RoCE queue pair: steering rules of raw queue pairs, the kernel beside
+ * the port, the control thread (ARP, neighbour discovery, the connection manager), groups.
  */
 #include "lcore/elsewhere.h"
 
@@ -50,8 +50,8 @@ static void stranger(struct lcore *l, struct rte_mbuf *m)
 }
 
 /*
- * Whether the frame can be none of ours: then steering rules are for it. What went wrong behind
- * the UDP header is a RoCE packet that is dropped, as hardware drops it.
+ * Whether the frame is not RoCE at all, so that steering rules may want it. A frame with an error
+ * behind its UDP header is a broken RoCE packet. It is dropped, as hardware does.
  */
 static bool is_stranger(enum reason why)
 {

@@ -13,7 +13,7 @@ struct frame_way {
 };
 extern const struct frame_way frame_way[];
 
-/* Queue pair numbers that are not a program's. `input` takes the mbuf; NULL: the end of the table. */
+/* Queue pair numbers that are not a program's. `input` takes the mbuf. NULL ends the table. */
 struct elsewhere {
 	uint32_t qpn;
 	void (*input)(struct lcore *l, struct packet *p, struct rte_mbuf *m, uint32_t kind,
@@ -22,17 +22,17 @@ struct elsewhere {
 extern const struct elsewhere elsewhere[];
 
 /*
- * Steering rules or the kernel may want RoCE packets of the port: then call frame_taken. Relaxed: it
- * only looks whether there are rules; frame_taken loads the table again, with acquire.
+ * Steering rules or the kernel may want RoCE packets of the port. If so, call frame_taken. Relaxed:
+ * this only looks whether there are rules; frame_taken loads the table again, with acquire.
  */
 static inline bool frame_is_watched(const struct engine *e)
 {
 	return __atomic_load_n(&e->flows, __ATOMIC_RELAXED) != NULL || e->exception != NULL;
 }
 
-/* A packet from the port. True: it is the kernel's, the mbuf is gone. */
+/* A packet from the port. True: the kernel gets it, and the mbuf with it. */
 bool frame_taken(struct lcore *l, const struct packet *p, struct rte_mbuf *m, nanotime now);
-/* Not a RoCE packet: finds its receiver. The mbuf is gone. */
+/* Finds the receiver of a frame that is not a RoCE packet. Takes the mbuf. */
 void frame_refused(struct lcore *l, struct rte_mbuf *m, enum reason why, nanotime now);
 /* After a burst that collected frames for the kernel (l->exceptions > 0). */
 void elsewhere_flush(struct lcore *l);

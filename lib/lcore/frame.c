@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One frame: headers, payload, ICRC. Payload that the engine maps is copied and summed in one
- * pass; payload in peer memory is read later, by a batch, and the frame is sealed after it. Where
- * the payload is an IP packet that is to be put right (TSO, IBV_SEND_IP_CSUM on UD), that is done
- * when all of it is there, and summed after it.
+ * One frame: headers, payload, ICRC. A payload that the engine maps is copied and summed in one
+ * pass. A payload in peer memory is read later, in a batch, and the frame is sealed after that.
+ * Some payloads are IP packets whose headers must be corrected (TSO, IBV_SEND_IP_CSUM on UD). They
+ * are corrected when all of the payload is there, and summed after that.
  */
 #include <string.h>
 
@@ -116,7 +116,7 @@ static void seal_filled(struct staged_frame *s, const struct flow *flow)
 				  : packet_seal_unsummed(frame, n, length));
 }
 
-/* One call sums headers and payload together, which costs less than two. */
+/* So short that one call sums headers and payload together, which costs less than two calls. */
 static bool is_short(const struct staged_frame *s, const struct flow *flow)
 {
 	return s->header_length - flow->length + s->packet.payload_length <= ICRC_ONE_CALL;
@@ -130,7 +130,7 @@ static inline void copy_payload(const struct lcore *l, const struct packet *p, u
 		gather_unsummed(to, &l->gather);
 }
 
-/* ... that of a short frame. */
+/* Copies the payload of a short frame. */
 static inline void copy_short_payload(const struct lcore *l, const struct packet *p, uint8_t *to)
 {
 	static_assert(ICRC_ONE_CALL - BTH_LENGTH <= COPY_SHORT, "is_short");
@@ -142,7 +142,7 @@ static inline void copy_short_payload(const struct lcore *l, const struct packet
 		gather_unsummed(to, &l->gather);
 }
 
-/* Copies a payload that is in direct memory; sums it meanwhile if the frame goes on a wire. */
+/* Copies a payload from direct memory. If the frame goes on a wire, the same pass sums it. */
 static inline void fill_direct(struct lcore *l, struct staged_frame *s, const struct flow *flow)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);

@@ -9,8 +9,8 @@
 #define ETHERTYPE_IPV6 0x86dd
 
 /*
- * Where the IP header is; `length`: there is none. The first half octet tells: an IP header's is 4
- * or 6, and the first octets of the two Ethernet types are 0 and 8.
+ * The offset of the IP header, or `length` if there is none. The first half octet tells which it
+ * is: 4 or 6 in an IP header, 0 or 8 in the two Ethernet types.
  */
 static size_t find_ip(const uint8_t *payload, size_t length)
 {

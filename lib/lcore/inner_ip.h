@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The IP packet that the payload of a datagram is, as with IPoIB: it begins at once, or behind the
+ * Datagrams whose payload is an IP packet, as with IPoIB. The packet begins at once, or behind the
  * four octets of RFC 4391 (an Ethernet type and two reserved ones). Any octets may be passed in.
  */
 #ifndef LCORE_INNER_IP_H
@@ -15,10 +15,10 @@
 /* IBV_SEND_IP_CSUM: writes the checksums; a payload that is not an IP packet stays as it is. */
 void inner_ip_fill_checksums(uint8_t *payload, size_t length);
 
-/* IBV_WC_IP_CSUM_OK: a whole packet of IPv4 with TCP or UDP, both checksums right. */
+/* IBV_WC_IP_CSUM_OK: the payload is a whole IPv4 packet with TCP or UDP, both checksums right. */
 bool inner_ip_checksums_right(const uint8_t *payload, size_t length);
 
-/* TSO: the payload is a copy of the header, `header` octets, and this segment. See tcp_segment.h. */
+/* TSO: the payload is a copy of the header (`header` octets) and this segment: tcp_segment.h. */
 bool inner_ip_segment(uint8_t *payload, size_t length, size_t header, const struct tcp_segment *s);
 
 #endif

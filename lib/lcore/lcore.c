@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An lcore's life, and the control path's way into it: messages that it runs between bursts.
+ * An lcore's life, and the control path's way into it: messages that the lcore runs between bursts.
  *
- * The thread that polls an lcore sits on its seat: a dedicated thread unless it sleeps, a program
- * with a loop of its own for one uroce_poll(). The control path runs its message itself when it
- * finds the seat empty, so a program may call verbs from the very thread that polls, and what
- * programs set up does not wake an lcore that has nothing to do with it yet.
+ * The thread that polls an lcore has its seat. A dedicated thread has it unless it sleeps. A
+ * program with a loop of its own has it during one uroce_poll(). If the seat is empty, the control
+ * path runs its message itself. So a program may call verbs from the very thread that polls, and
+ * what programs set up does not wake an lcore that has no work yet.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -234,7 +234,7 @@ void engine_grace_period(struct engine *e)
 		lcore_call(&e->lcore[i], nothing, NULL);
 }
 
-/* One more or one less. Relaxed: it only says how many there are, about. */
+/* One queue pair more or less. Relaxed: the count may be a little late. */
 static void qps_change(struct lcore *l, int change)
 {
 	__atomic_fetch_add(&l->qps, change, __ATOMIC_RELAXED);
@@ -257,7 +257,7 @@ void lcore_qp_attach(struct lcore *l, struct engine_qp *q, nanotime now)
 	directory_publish(l->engine, q);
 }
 
-/* Nothing of this lcore leads to it any more, but the directory. */
+/* After this nothing of the lcore leads to the queue pair. Only the directory still does. */
 static void qp_forget(struct lcore *l, struct engine_qp *q)
 {
 	assert(!q->unsettled && "a burst is over when a message runs");
@@ -283,8 +283,9 @@ void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
 }
 
 /*
- * Before RTR nothing of it is under way, and the program posts no sends. A doorbell that it rang in an earlier
- * life of the queue pair may still lie with the old lcore, which ignores it: so its mark is cleared.
+ * Before RTR nothing of the queue pair is under way, and the program posts no sends. The old lcore
+ * may still have a doorbell that the program rang in an earlier life of the queue pair. It ignores
+ * that doorbell, so its mark is cleared.
  */
 void lcore_qp_move(struct lcore *l, void *move, nanotime now)
 {

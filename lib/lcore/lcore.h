@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine's data path, as the control path sees it: all that it may ask of lcores is here and in
- * the headers of objects that both know (srq.h, window.h, xrc.h, tag/tag.h, raw/raw.h,
- * moving/moving.h, exception/exception.h). inside.h is for lcores alone.
+ * The engine's data path, as the control path sees it. All that the control path may ask of lcores
+ * is here, and in the headers of objects that both know (srq.h, window.h, xrc.h, tag/tag.h,
+ * raw/raw.h, moving/moving.h, exception/exception.h). inside.h is for lcores alone.
  *
  * Which thread may touch what
- *	struct lcore and everything hanging in it (turns, wheel, staged frames): its own thread.
+ *	struct lcore and everything in it (turns, wheel, staged frames): its own thread.
  *	struct engine_qp: its lcore, from lcore_qp_attach() to the return of lcore_qp_detach();
  *	    before and after that the control path. Fields marked (control) stay the control path's.
- *	tables that lcores read (directory, keys, a client's queue pairs, bells): written by the
- *	    control path with release stores, retired memory is freed after engine_grace_period().
+ *	tables that lcores read (directory, keys, a client's queue pairs, bells): the control path
+ *	    writes them with release stores, and frees old memory after engine_grace_period().
  *	everything else: the control path, under engine.control_lock.
  * The control path reaches into an lcore only by lcore_call().
  */
@@ -68,15 +68,15 @@ struct lcore_statistics {
 	uint64_t rx_packets, rx_octets, tx_packets, tx_octets;
 	uint64_t retransmitted, timeouts, rnr_naks;
 	uint64_t ecn_marked, cnps_sent;
-	uint64_t crossed; /* frames of the port that were another lcore's */
+	uint64_t crossed; /* frames from the port that were for another lcore */
 	uint64_t polls, idle_polls, sleeps;
-	uint64_t begun[PACKET_KINDS]; /* messages of peers, by enum packet_kind, each once */
+	uint64_t begun[PACKET_KINDS]; /* messages that peers began, by enum packet_kind */
 	uint64_t access_refused; /* peers' requests for memory */
 	uint64_t sends; /* SEND requests of programs */
 	uint64_t receives; /* that completed with success */
 	struct {
 		uint64_t failed; /* completions in error, */
-		uint64_t flushed; /* and how many of them say so of no fault of their own */
+		uint64_t flushed; /* ... and how many of them were only flushed */
 	} ends[2]; /* of requests; of receives */
 	uint64_t by_reason[REASON_COUNT];
 };
@@ -86,7 +86,7 @@ struct lcore_statistics {
 struct lcore {
 	struct engine *engine;
 	uint32_t index;
-	uint32_t qps; /* atomic: that live here */
+	uint32_t qps; /* atomic: queue pairs that live here */
 	uint16_t queue; /* of the port; UINT16_MAX: it has no queue */
 	struct key_table keys; /* the engine's, read through ... */
 	struct key_memo key_memo; /* ... what this lcore remembers of it */
@@ -94,23 +94,23 @@ struct lcore {
 	struct wheel wheel;
 	struct drains drains; /* queue pairs whose send rings hold more than was taken */
 	struct moderated_list moderated; /* CQs that owe an event */
-	struct operation_list operations; /* queue pairs with one for the end of this round */
+	struct operation_list operations; /* queue pairs with one for this round's end */
 	uint32_t staged;
 	struct staged_frame *stage; /* LIMIT_STAGE */
 	struct paths *paths;
 	struct held_paths held_paths; /* those of them that hold queue pairs back */
 	bool worked; /* the last poll had something to do */
-	bool has_jobs; /* moving.c: some are not free, or one came back lately */
+	bool has_jobs; /* moving.c: some jobs are not free, or one came back lately */
 	struct moving *moving; /* jobs for movers */
-	struct holding *holding; /* packets that wait for one */
+	struct holding *holding; /* packets that wait for movers */
 	struct slots *behind; /* places for packets behind gaps, */
-	struct behind_far *far; /* ... and memory for those who keep many of them */
+	struct behind_far *far; /* ... and memory for queue pairs with many of them */
 	uint32_t gather_count;
 	struct peer_copy *gather_copy; /* LIMIT_GATHER: payloads to be read from peer memory */
 	uint16_t tx_queue;
 	struct outlets *outlets; /* frames that the port or an lcore did not take */
 	struct copy_batch *copies; /* placements of this rx round that wait for peer memory */
-	uint64_t chains; /* the number of the newest */
+	uint64_t chains; /* the number of the newest chain of copies */
 	struct crossing *crossing; /* frames for other lcores' inboxes that were full */
 	struct rte_ring *inbox; /* mbufs from other lcores: handed over or looped */
 	struct rte_ring *messages; /* struct lcore_message */
@@ -130,7 +130,7 @@ struct lcore {
 	uint32_t blank_count; /* buffers for frames of this tx round */
 	struct rte_mbuf *blank[LIMIT_TURN];
 	struct outcome outcome; /* scratch */
-	struct engine_srq *srq; /* whose request is offered to the packet at hand */
+	struct engine_srq *srq; /* its request is offered to the packet at hand */
 	uint8_t srq_receive[SRQ_RECEIVE_OCTETS] __rte_aligned(64); /* ... that request */
 	struct span_list gather; /* scratch */
 	int wake_fd; /* eventfd */
@@ -162,7 +162,7 @@ struct engine {
 	uint32_t
 		direct_moves[LIMIT_CLIENTS]; /* atomic: copies with movers into its direct memory */
 	uint32_t lcores;
-	struct lcore *lcore; /* lcores of them */
+	struct lcore *lcore; /* as many as `lcores` */
 	struct key_table keys;
 	struct engine_qp **directory; /* 2^20 slots, by qpn >> 4 */
 	struct engine_srq **srq; /* by the low 16 bits of their numbers; lcores read it */
@@ -182,11 +182,10 @@ struct engine {
 	struct exception
 		*exception; /* ... for the kernel: exception.h; NULL: its port has no interface */
 	struct rte_ring *mads; /* datagrams for queue pair 1, for the connection manager: cm_rx.c */
-	struct rte_ring *established; /* numbers of queue pairs whose peer speaks before its RTU */
+	struct rte_ring *established; /* numbers of queue pairs whose peer sent before its RTU */
 	struct rte_ring *crowded; /* ... that ask for room for more unsettled copies */
 	struct window **window; /* by the slot of their keys; NULL: there was none yet */
-	struct rte_ring
-		*operations[LIMIT_LCORES]; /* queue pairs whose operation is the control thread's */
+	struct rte_ring *operations[LIMIT_LCORES]; /* queue pairs with one for the control thread */
 	int control_fd; /* eventfd: wakes the control thread */
 	pthread_mutex_t control_lock;
 	uint64_t heartbeat;
@@ -224,11 +223,11 @@ void lcore_qp_attach(struct lcore *l, struct engine_qp *q, nanotime now);
 void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now);
 void lcore_client_attach(struct lcore *l, struct client *c);
 void lcore_client_detach(struct lcore *l, struct client *c);
-/* A state or path of the queue pair changed: look at everything once. */
+/* A state or path of the queue pair changed: looks at everything once. */
 void lcore_qp_touch(struct lcore *l, struct engine_qp *q, nanotime now);
 /*
- * A queue pair that is not connected yet goes to another lcore. It keeps its number, whose low bits name the
- * lcore that it was made for.
+ * A queue pair that is not connected yet goes to another lcore. It keeps its number, whose low bits
+ * name the lcore that it was made for.
  */
 struct qp_move {
 	struct engine_qp *qp;
@@ -246,18 +245,18 @@ void engine_grace_period(struct engine *e);
 /* poll.c. Everything an lcore does, once. Returns how much there was to do (0: idle). */
 uint32_t lcore_poll(struct lcore *l);
 /*
- * In a message that waits for posted work of a client to leave: no other thread may be on the
+ * For a message that waits until posted work of a client has left. No other thread may be on the
  * lcore's seat. False: the thread that polls the lcore must do it. lcore_call wakes that thread; a
- * program with a loop of its own comes by.
+ * program with a loop of its own polls sooner or later.
  */
 bool lcore_let_leave(struct lcore *l, const struct client *c, nanotime now);
-#define LEAVE_TIME (LIMIT_LEAVE_MS * TIME_MS) /* the time that it has: it may be busy elsewhere */
+#define LEAVE_TIME (LIMIT_LEAVE_MS * TIME_MS) /* how long it may take, if it is busy elsewhere */
 /* idle.c: what a dedicated thread does with an lcore until engine.stopping. */
 int lcore_loop(void *lcore);
 
-/* Follows any event of a queue pair: completions, events, deadline, turn. */
+/* Called after any event of a queue pair: takes completions and events, sets deadline and turn. */
 void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now);
-/* ... once for all the packets of a burst: when it ends, all those are settled. */
+/* ... once for all packets of a burst: qps_settle does it when the burst ends. */
 void qp_settle_later(struct lcore *l, struct engine_qp *q, nanotime now);
 void qps_settle(struct lcore *l, nanotime now);
 
@@ -266,8 +265,8 @@ void outlets_each_sender(const struct lcore *l, void (*visit)(struct engine_qp *
 			 void *arg);
 
 /*
- * work.c: doorbells and requests into windows, at most about LIMIT_DRAINED requests a poll. From
- * LIMIT_BURST on there may be more.
+ * work.c: takes doorbells, and moves requests into windows, about LIMIT_DRAINED of them in a poll
+ * at most. If it returns LIMIT_BURST or more, there may be more to do.
  */
 uint32_t doorbells_poll(struct lcore *l, nanotime now);
 /* Moves what the rings hold into the window; flushes receives of a queue pair in ERR. */
@@ -279,7 +278,7 @@ void directory_destroy(struct engine *e);
 /* A random free number of this lcore; 0 if there is none. Control path. */
 uint32_t directory_reserve(struct engine *e, uint32_t lcore, struct engine_qp *q);
 void directory_publish(struct engine *e, struct engine_qp *q);
-/* Its number rests. */
+/* Takes the queue pair out. Its number rests. */
 void directory_remove(struct engine *e, struct engine_qp *q, nanotime now);
 
 static inline struct engine_qp **directory_slot(const struct engine *e, uint32_t qpn)
@@ -287,7 +286,10 @@ static inline struct engine_qp **directory_slot(const struct engine *e, uint32_t
 	return &e->directory[(qpn >> 4) & 0xfffff];
 }
 
-/* The queue pair in the slot of this number; NULL: none. It may have another number with other low bits. */
+/*
+ * The queue pair in the slot of this number; NULL: none. It may have another number with other low
+ * bits.
+ */
 static inline struct engine_qp *directory_look(const struct engine *e, uint32_t qpn)
 {
 	struct engine_qp *q = __atomic_load_n(directory_slot(e, qpn), __ATOMIC_ACQUIRE);
@@ -303,9 +305,9 @@ static inline struct engine_qp *directory_find(const struct engine *e, uint32_t 
 	return q != NULL && q->qpn == qpn ? q : NULL;
 }
 
-/* mcast.c: where the groups of this hash begin. The control path changes what is there. */
+/* mcast.c: the first group with this hash. Only the control path changes the list. */
 struct mcast_group **mcast_bucket(struct engine *e, const struct gid *gid);
-/* The group, or NULL; until the lcore's next quiescent state. */
+/* The group, or NULL. Valid until the lcore's next quiescent state. */
 struct mcast_group *mcast_find(struct engine *e, const struct gid *gid);
 bool mcast_is_member(struct engine *e, const struct gid *gid, const struct engine_qp *q);
 
@@ -315,12 +317,12 @@ static inline struct engine_qp *mcast_member(const struct mcast_group *g, uint32
 	return __atomic_load_n(&g->member[index], __ATOMIC_ACQUIRE);
 }
 
-/* notify.c. Sends the completion event; false: the program's socket is full, event_owed says to try again. */
+/* notify.c. Sends the completion event. False: its socket is full, and event_owed is set. */
 bool cq_send_event(struct engine_cq *cq);
-/* Asynchronous events that found the program's socket full, once more. Control thread. */
+/* Sends asynchronous events again that found the program's socket full. Control thread. */
 struct owed_round {
-	int full_fd; /* of a socket that is full; -1: none was */
-	bool told; /* something */
+	int full_fd; /* a socket that is full; -1: none was */
+	bool told; /* an event was sent */
 };
 void cq_tell_owed(struct engine_cq *cq, struct owed_round *round);
 void qp_tell_owed(struct engine_qp *q, struct owed_round *round);
@@ -328,8 +330,8 @@ void qp_tell_owed(struct engine_qp *q, struct owed_round *round);
 /* tell.c: wakes the control thread. Any thread. */
 void control_wake(struct engine *e);
 /*
- * ... for what this lcore has just put into a ring that lcores fill and the control thread empties
- * as a whole. A flood is told of a few times only.
+ * ... because this lcore has just put an entry into a ring. The control thread empties such a ring
+ * as a whole, so a flood wakes it a few times only.
  */
 void control_tell(struct engine *e, const struct rte_ring *ring);
 

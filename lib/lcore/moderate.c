@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `waiting` begins at 1 in the lcore that took the arming and goes back to 0 in exactly one place
- * at a time (an exchange): the thread that takes it there sends the event. A CQ leaves its list in
- * two steps, `is_listed` to 0 and then a look whether something was owed meanwhile, so that a
- * completion that found it listed is not forgotten.
+ * `waiting` begins at 1 in the lcore that took the arming, and goes back to 0 in exactly one place
+ * at a time (an exchange). The thread that takes it there sends the event. A CQ leaves its list in
+ * two steps: `is_listed` becomes 0, then the lcore looks whether something was owed meanwhile. So a
+ * completion that found the CQ listed is not forgotten.
  *
- * The order is sequentially consistent where that completion and the lcore that takes the CQ out look
- * at each other's word. Limits are relaxed: moderate_set() sends whatever the old ones still owe.
+ * The order is sequentially consistent where that completion and the lcore that takes the CQ out
+ * look at each other's word. Limits are relaxed, because moderate_set() sends whatever the old ones
+ * still owe.
  */
 #include "lcore/inside.h"
 
@@ -23,7 +24,10 @@ static bool pay(struct engine_cq *cq)
 	return true;
 }
 
-/* Counts a completion. The first counts only if the CQ is armed. Returns the count; 0: no event is owed. */
+/*
+ * Counts a completion. The first counts only if the CQ is armed. Returns the count; 0: no event is
+ * owed.
+ */
 static uint32_t count_up(struct moderation *m, bool taken)
 {
 	uint32_t waiting = __atomic_load_n(&m->waiting, __ATOMIC_RELAXED);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Moderated CQs (ibv_modify_cq(3)): an event waits until `count` completions came, or for `period`
- * from the first of them, whichever is first; 0 is no limit, and both 0 no moderation. The
- * completion that satisfies the program's arming takes it, as always; from there an event is owed:
+ * Moderated CQs (ibv_modify_cq(3)). An event waits for `count` completions, or until `period` after
+ * the first of them, whichever comes first. 0 is no limit; if both are 0, the CQ is not moderated.
+ * The completion that satisfies the program's arming takes it, as always. From then on an event is
+ * owed:
  *
  *	waiting: 0 --(arming taken)--> 1 --(a completion)--> 2 ... --(count, period)--> 0, event
  *
- * An owed CQ with a period stands in the list of one lcore, which looks at it after each poll. Any
- * lcore may complete into it and send its event; only the lcore in whose list it stands takes it
- * out.
+ * A CQ that owes an event and has a period stands in the list of one lcore, which looks at it after
+ * each poll. Any lcore may complete into the CQ and send its event. Only the lcore in whose list it
+ * stands takes it out.
  */
 #ifndef LCORE_MODERATE_H
 #define LCORE_MODERATE_H
@@ -33,7 +34,7 @@ struct moderation {
 
 TAILQ_HEAD(moderated_list, engine_cq);
 
-/* After a completion, with whether it took the program's arming: sends or keeps the event. */
+/* After a completion, with whether it took the program's arming: sends the event, or keeps it. */
 void moderate_completion(struct lcore *l, struct engine_cq *cq, bool taken, nanotime now);
 /* Sends the due events of this lcore's list. Returns how many. */
 uint32_t moderate_poll(struct lcore *l, nanotime now);
@@ -42,7 +43,7 @@ nanotime moderate_next(const struct lcore *l);
 
 /* (control) New limits; an event that was owed under the old ones is sent. */
 void moderate_set(struct engine_cq *cq, uint32_t count, uint32_t period);
-/* (control) No lcore completes into the CQ any more: out of whatever list it stands in. */
+/* (control) No lcore completes into the CQ any more: takes it out of its list. */
 void moderate_forget(struct engine_cq *cq);
 
 static inline bool is_moderated(const struct moderation *m)

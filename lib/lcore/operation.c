@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests that stay at home, on their way from a queue pair to a window and back:
+ * Requests that send no packet (binds and invalidations), on their way from a queue pair to a
+ * window and back:
  *
- *	tx round	the core says NEXT_OPERATION: the queue pair is noted
- *	its end		frames were filled and sent; nothing of this lcore is in anybody's memory
- *		invalidate	at once; reported when the queue pair's copies on a mover are over
+ *	tx round	the core says NEXT_OPERATION: the queue pair goes into a list
+ *	its end		frames were filled and sent; no copy of this lcore is under way
+ *		invalidate	at once; reported when the queue pair's copies at a mover are over
  *		bind, alone	at once
- *		bind, else	a ring to the control thread; when copies are over a message back
+ *		bind, else	through a ring to the control thread, and back by a message when
+ *				copies are over
  */
 #include <rte_errno.h>
 #include <stdio.h>
@@ -16,7 +18,7 @@
 #include "lcore/moving/moving.h"
 #include "lcore/window.h"
 
-/* One single-producer ring for each lcore: DPDK's multi-producer rings do not order other writes. */
+/* A single-producer ring for each lcore: DPDK's multi-producer rings do not order other writes. */
 bool operations_prepare(struct engine *e)
 {
 	char name[RTE_RING_NAMESIZE];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One packet for one queue pair: it comes behind what it must come behind, the core says what it means,
- * and what the core asks for is done at once: receives, copies, completions, events, the deadline.
+ * One packet for one queue pair. It may have to wait for others. Then the core says what it means,
+ * and the lcore does at once what the core asks for: receives, copies, completions, events, the
+ * deadline.
  */
 #include "base/bits.h"
 #include "lcore/inside.h"
@@ -25,8 +26,8 @@ static void settle_ring(struct lcore *l, struct engine_qp *q)
 }
 
 /*
- * Where a receive completes. One of an SRQ says which request of it was used by the SRQ's handle,
- * which is its program's; NULL: the SRQ is gone, and with it whom the completion was for.
+ * The CQ in which a receive completes. The completion of an SRQ's request names the SRQ by its
+ * handle, which is its program's. NULL: the SRQ is gone, and so is the program of the completion.
  */
 static struct engine_cq *receive_cq(struct lcore *l, struct engine_qp *q, struct completion *c,
 				    nanotime now)
@@ -45,8 +46,8 @@ static struct engine_cq *receive_cq(struct lcore *l, struct engine_qp *q, struct
 }
 
 /*
- * A slot is given back before the completion that says so can be seen: a program that polls it
- * may post at once.
+ * A slot is given back before the completion that reports it can be seen, because a program that
+ * polls the completion may post at once.
  */
 static void take_completions(struct lcore *l, struct engine_qp *q, nanotime now)
 {
@@ -72,8 +73,8 @@ static void take_completions(struct lcore *l, struct engine_qp *q, nanotime now)
 }
 
 /*
- * Posted receives are flushed from the event on, not from the state: receives that were taken
- * before may still wait for their copies, and complete first.
+ * Posted receives are flushed after the event, not as soon as the state is ERR. Receives that were
+ * taken before may still wait for their copies, and complete first.
  */
 static void settle_error(struct lcore *l, struct engine_qp *q, uint32_t events, nanotime now)
 {
@@ -86,8 +87,8 @@ static void settle_error(struct lcore *l, struct engine_qp *q, uint32_t events, 
 }
 
 /*
- * In ERR a completion gives memory back, so it waits for copies of the queue pair that are under way,
- * whatever the core has made of them (protocol-map 137).
+ * In ERR a completion gives memory back. So it waits for all copies of the queue pair that are
+ * under way, whatever the core has done with their tickets (protocol-map 137).
  */
 static bool holds_memory(const struct engine_qp *q)
 {
@@ -151,7 +152,7 @@ void qp_settle_later(struct lcore *l, struct engine_qp *q, nanotime now)
 	l->unsettled[l->unsettled_count++] = q;
 }
 
-/* XRC: whose receives, memory and rights this packet is about (protocol-map 170). */
+/* XRC: finds whose receives, memory and rights this packet uses (protocol-map 170). */
 static void find_srq(struct lcore *l, struct engine_qp *q, const struct packet *p)
 {
 	struct engine_srq *s = NULL;
@@ -167,7 +168,7 @@ static void find_srq(struct lcore *l, struct engine_qp *q, const struct packet *
 static inline bool take(struct lcore *l, struct engine_qp *q, const struct packet *p,
 			struct rte_mbuf *m, nanotime now)
 {
-	const struct opcode_info *op = &opcode_table[p->opcode]; /* a raw frame: a SEND's */
+	const struct opcode_info *op = &opcode_table[p->opcode]; /* a raw frame: as a SEND */
 	struct outcome *o = &l->outcome;
 	const struct recv_work *offer = NULL;
 	bool tagged = q->srq != NULL && q->srq->tags != NULL, kept = false;
@@ -177,8 +178,8 @@ static inline bool take(struct lcore *l, struct engine_qp *q, const struct packe
 		find_srq(l, q, p);
 	if ((q->raw || (op->flags & OP_CONSUMES)) && qp_wants_receive(q->core, p)) {
 		/*
-		 * What this burst has acknowledged completes before: who sees the receive may post at
-		 * once, and the core gives receives first.
+		 * Requests that this burst has acknowledged complete first. A program that sees the
+		 * receive may post at once, but the core reports receives before requests.
 		 */
 		if (q->unsettled && qp_has_done(q->core))
 			qp_settled(l, q, now);
@@ -207,7 +208,7 @@ static inline bool take(struct lcore *l, struct engine_qp *q, const struct packe
 			place_nothing(l, q, o->invalidate_ticket, now);
 		}
 	}
-	if (tagged) /* what the next message may have depends on it */
+	if (tagged) /* the receive of the next message depends on it */
 		qp_settled(l, q, now);
 	else
 		qp_settle_later(l, q, now);
@@ -220,7 +221,7 @@ bool packet_take(struct lcore *l, struct engine_qp *q, const struct packet *p, s
 	return take(l, q, p, m, now);
 }
 
-/* What its packets of this burst left behind may be what takes the room. */
+/* Packets of this burst that are not settled yet may be what takes the room. */
 static bool has_room(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	if (q->unsettled)
@@ -228,7 +229,10 @@ static bool has_room(struct lcore *l, struct engine_qp *q, nanotime now)
 	return qp_can_receive(q->core);
 }
 
-/* The queue pair's copies go through this mover (NULL: the lcore) once those under way are over. */
+/*
+ * The queue pair's copies go through this mover (NULL: the lcore) once those under way are over.
+ * False: they are not.
+ */
 static bool mover_changes(struct lcore *l, struct engine_qp *q, struct mover *mover, nanotime now)
 {
 	if (q->last_ticket != 0 && q->mover == NULL)
@@ -250,7 +254,10 @@ static bool is_answer(uint8_t kind)
 	return kind == KIND_ACK || kind == KIND_CNP || kind == KIND_SELECTIVE_ACK;
 }
 
-/* Whether the lcore may execute it now: nothing must precede it, and an atomic has room to wait. */
+/*
+ * Whether the lcore may execute it now: nothing must come before it, and an atomic has room to
+ * wait.
+ */
 static bool lcore_takes(const struct lcore *l, const struct engine_qp *q, const struct packet *p)
 {
 	uint8_t kind = kind_of(q, p);

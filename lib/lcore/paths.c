@@ -18,8 +18,8 @@ struct paths {
 	nanotime polled_at;
 	struct path_list bucket[BUCKETS];
 	struct path_list unused; /* among the first `made` */
-	uint32_t used, of_user[LIMIT_CLIENTS]; /* how many there are, and for whom they count */
-	uint32_t made; /* those behind were never used: their memory is not touched */
+	uint32_t used, of_user[LIMIT_CLIENTS]; /* their number, in all and by user */
+	uint32_t made; /* the entries behind were never used, and their memory was not touched */
 	struct lcore_path path[LIMIT_PATHS];
 };
 
@@ -34,8 +34,8 @@ void paths_destroy(struct paths *p)
 }
 
 /*
- * The last quarter is for users with few, as of everything that users share (decision 0011). The program that
- * has the engine inside may use it all.
+ * The last quarter is for users with few paths, as with everything that users share (decision
+ * 0011). The program that has the engine inside may use all of it.
  */
 static bool may_have_another(const struct paths *p, const struct client *c)
 {
@@ -94,7 +94,7 @@ static struct lcore_path *path_to(struct lcore *l, const struct client *c, const
 	return path;
 }
 
-/* Where queue pairs of this user wait, or may begin to. */
+/* The place where queue pairs of this user wait, or a free one. */
 static struct parked_user *place_of(struct lcore_path *path, uint32_t user)
 {
 	struct parked_user *place = &path->of_user[user % LIMIT_PATH_USERS];
@@ -145,7 +145,7 @@ static void unpark(struct lcore *l, struct engine_qp *q)
 		TAILQ_REMOVE(&l->held_paths, path, held_link);
 }
 
-/* Who waits longest of those whose turn it is; NULL: nobody waits. */
+/* The queue pair that has waited longest, of the user whose turn it is. NULL: none waits. */
 static struct engine_qp *first_parked(const struct lcore_path *path)
 {
 	const struct parked_user *u = TAILQ_FIRST(&path->parked);
@@ -153,7 +153,7 @@ static struct engine_qp *first_parked(const struct lcore_path *path)
 	return u != NULL ? TAILQ_FIRST(&u->qps) : NULL;
 }
 
-/* As many as have room for whole turns; one at least. */
+/* Resumes as many queue pairs as there is room for whole turns, but at least one. */
 static void release(struct lcore *l, struct lcore_path *path, nanotime now)
 {
 	uint64_t turn = (uint64_t)LIMIT_TURN * path->core.packet;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The paths of an lcore: one for each peer (address and traffic class; the engine has one VLAN) that
- * a connected queue pair of it sends to through the port. They come and go with their queue pairs,
- * and are made and given by messages of the control path, so that the data path allocates nothing.
- * A queue pair whose packets stay inside the engine has no path, because no network is in between.
+ * The paths of an lcore: one for each peer (address and traffic class; the engine has one VLAN) to
+ * which a connected queue pair of this lcore sends through the port. Paths come and go with their
+ * queue pairs. Messages of the control path make them, so that the data path allocates nothing. A
+ * queue pair whose packets stay inside the engine has no path, because there is no network in
+ * between.
  */
 #ifndef LCORE_PATHS_H
 #define LCORE_PATHS_H
@@ -26,7 +27,7 @@ struct lcore_path {
 	struct gid peer;
 	uint8_t traffic_class;
 	uint32_t users; /* queue pairs */
-	uint32_t user; /* for whom it counts: client.user */
+	uint32_t user; /* client.user: the user for whom it counts */
 	struct parked_users parked; /* those that it holds back: users take turns */
 	struct parked_user of_user[LIMIT_PATH_USERS];
 	TAILQ_ENTRY(lcore_path) held_link; /* in the list of those that hold some back */
@@ -36,29 +37,32 @@ struct lcore_path {
 struct paths *paths_create(void);
 void paths_destroy(struct paths *p);
 
-/* By lcore_call: the state or address of this queue pair changed; it gets the path that is its now. */
+/*
+ * By lcore_call: the state or address of this queue pair changed. It gets the path that fits now.
+ */
 void paths_follow(struct lcore *l, struct engine_qp *q);
-/* ... it goes. */
+/* ... the queue pair goes. */
 void paths_leave(struct lcore *l, struct engine_qp *q);
 
 /*
- * By lcore_call: describes its paths from number `from` on, as many as there is room for. Returns the
- * number of the first that had none, or 0.
+ * By lcore_call: describes its paths from number `from` on, as many as there is room for. Returns
+ * the number of the first that had none, or 0.
  */
 uint32_t paths_list(const struct lcore *l, uint32_t from, struct listed_path *to, uint32_t room,
 		    uint32_t *count);
 /*
- * The path holds the queue pair back (NEXT_HELD). It costs nothing until its turn comes. Users take turns, so
- * that one with many queue pairs keeps others waiting no longer than one with a single queue pair.
+ * The path holds the queue pair back (NEXT_HELD). It costs nothing until its turn comes. Users take
+ * turns, so that one with many queue pairs keeps others waiting no longer than one with a single
+ * queue pair.
  */
 void paths_park(struct lcore *l, struct engine_qp *q);
-/* Those that may send now become ready, in fair turns. */
+/* Queue pairs that may send now become ready, in fair turns. */
 void paths_release(struct lcore *l, nanotime now);
 /* When a queue pair that is held back may send even if nothing arrives; TIME_NEVER: not before. */
 nanotime paths_next(const struct lcore *l, nanotime now);
-/* A poll begins at `now`; whether the last one had work. Round trips are longer by what lies between them. */
+/* A poll begins at `now`. `worked`: the last one had work. Round trips include the time between. */
 void paths_polled(struct lcore *l, bool worked, nanotime now);
-/* It slept, and what arrives would have woken it: nothing was late meanwhile. */
+/* The lcore slept. An arrival would have woken it, so nothing was late meanwhile. */
 void paths_woken(struct lcore *l, nanotime now);
 /* A frame leaves; the port had refused it for this long. */
 void paths_stalled(struct lcore *l, nanotime waited, nanotime now);

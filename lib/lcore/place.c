@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies into registered memory. Where all of a packet is direct, and nothing of its queue pair
- * waits, it is written at once and its ticket is settled on the spot. Otherwise all of it gathers
- * in the round's batch, direct and peer spans in their order, and so does whatever follows on the
- * same queue pair; the batch is worked off in its order at the end of the rx round, by the lcore or
- * by a mover.
+ * Copies into registered memory. If all of a packet is direct, and nothing of its queue pair waits,
+ * it is written at once and its ticket is settled on the spot. Otherwise all of it joins the
+ * round's batch, direct and peer spans in their order, and so does everything that follows on the
+ * same queue pair. At the end of the rx round the lcore or a mover makes the copies of the batch in
+ * order.
  *
  *	spans of a queue pair's packets     direct | peer direct | direct | peer | direct
  *	                                    at once  -------- the batch, in order --------
  *
- * So whoever sees an octet sees all packets before it, whatever memory they went to, and the last
- * eight octets of a message become visible last: programs poll the last byte. READ responses come here in the order in
- * which they arrive, which is another one behind a gap; a READ is over when it is completed.
+ * So a thread that sees an octet sees all packets before it, whatever memory they went to. The last
+ * eight octets of a message become visible last, because programs poll the last byte. READ
+ * responses come here in the order in which they arrive. Behind a gap that is not the order of
+ * their PSNs; a READ is over when it is completed.
  */
 #include <assert.h>
 #include <errno.h>
@@ -102,7 +103,7 @@ void ticket_settle(struct lcore *l, struct pending_ticket *t, const struct peer_
 	qp_settled(l, t->qp, now);
 }
 
-/* Makes the lcore's own copies; consecutive ones into one program's memory are one call. */
+/* Makes the lcore's own copies. Consecutive copies into one program's memory are one call. */
 static void batch_flush(struct lcore *l, nanotime now)
 {
 	struct copy_batch *b = l->copies;
@@ -131,7 +132,7 @@ static void batch_flush(struct lcore *l, nanotime now)
 	stage_switch(l->stages, before);
 }
 
-/* The batch for a ticket of this queue pair, with room for so many copies. */
+/* The batch for a ticket of this queue pair, with room for that many copies. */
 static struct copy_batch *batch_of(struct lcore *l, struct engine_qp *q, uint32_t copies,
 				   nanotime now)
 {
@@ -235,9 +236,9 @@ static void batch_add_atomic(struct lcore *l, struct engine_qp *q, const struct 
 }
 
 /*
- * By the lcore: direct memory, as every queue pair that may name other memory has a mover (movers.c).
- * If the address is a multiple of eight in the region, but not in memory (a region that was registered
- * at an odd place), the CPU has no atomic for it.
+ * The lcore executes it in direct memory, because every queue pair that may name other memory has a
+ * mover (movers.c). An address may be a multiple of eight in the region but not in memory, if the
+ * region was registered at an odd place. The CPU has no atomic for that.
  */
 static void execute_atomic(struct lcore *l, struct engine_qp *q, const struct outcome *o,
 			   nanotime now)

@@ -9,8 +9,9 @@
 #include "lcore/window.h"
 
 /*
- * A copy of a program's memory may block, and the control path must not: it watches lcores that do. So
- * it makes no copies itself when it stands in for an lcore, but calls the lcore's thread, if any.
+ * A copy of a program's memory may block. The control path must not block, because it watches
+ * lcores that do. So it makes no such copies when it stands in for an lcore. It calls the lcore's
+ * thread instead, if there is one.
  */
 static bool may_copy(const struct lcore *l)
 {
@@ -30,7 +31,7 @@ bool lcore_let_leave(struct lcore *l, const struct client *c, nanotime now)
 		tx_poll(l, now);
 		return true;
 	}
-	/* The embedding program waits here, so its own memory cannot block: send its frames only. */
+	/* The embedding program waits here, so its memory cannot block: sends its frames only. */
 	if (c->memory == NULL && !client_shares(c)) {
 		tx_of_client(l, c, now);
 		return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A queue pair of the engine and the objects that it refers to: completion queues, channels,
- * address handles, multicast groups. An object that lcores read says below which of its fields are
- * the control path's.
+ * address handles, multicast groups. Comments say which fields of an object that lcores read belong
+ * to the control path.
  */
 #ifndef LCORE_QUEUE_PAIR_H
 #define LCORE_QUEUE_PAIR_H
@@ -31,7 +31,7 @@ struct mover;
 struct target;
 struct user;
 
-/* The program's end is in the program; EOF on either side tells the other. */
+/* The other end is in the program. EOF tells either side that the other is gone. */
 struct engine_channel {
 	struct client *client;
 	uint32_t context; /* handle */
@@ -46,7 +46,7 @@ struct engine_cq {
 	struct engine_channel *channel; /* NULL: none */
 	struct moderation moderation;
 	uint64_t cookie;
-	bool ignores_overrun; /* IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN: what finds no room is lost */
+	bool ignores_overrun; /* IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN: those without room are lost */
 	struct {
 		uint64_t offset; /* 0: none */
 		size_t octets;
@@ -72,17 +72,17 @@ enum flow_state {
 	FLOW_PORT,
 	FLOW_LOOP, /* one of our own addresses: goes round inside the engine */
 	FLOW_UNREACHABLE, /* resolution failed: packets are lost, retries will tell the program */
-	FLOW_BY_HANDLE, /* UD: the address handle of each request says */
+	FLOW_BY_HANDLE, /* UD: the address handle of each request decides */
 };
 
 /*
- * An address handle. Lcores never see it change: a new MAC address makes a new one in
- * its place, and the old one goes after a grace period.
+ * An address handle. Lcores never see one change. For a new MAC address a new handle takes its
+ * place, and the old one is freed after a grace period.
  */
 struct engine_ah {
 	struct flow flow;
 	uint8_t flow_state; /* enum flow_state, never BY_HANDLE; NONE: packets are lost meanwhile */
-	bool port_by_qpns; /* no flow label: each packet's source port follows from both numbers */
+	bool port_by_qpns; /* no flow label: both numbers give each packet's source port */
 	bool is_multicast;
 	uint32_t pd; /* number */
 	struct qp_path path;
@@ -93,7 +93,7 @@ struct engine_ah {
 	uint32_t pd_handle;
 	uint8_t ended; /* enum ah_ended: cmd_ah.c */
 	struct destination *destination; /* destinations.h; NULL: nothing changes */
-	uint32_t destination_version; /* that its envelope is of */
+	uint32_t destination_version; /* from which its envelope was made */
 	TAILQ_ENTRY(engine_ah) destination_link;
 	LIST_ENTRY(engine_ah) engine_link;
 };
@@ -104,14 +104,14 @@ struct mcast_group {
 	struct gid gid;
 	struct engine_qp *member[LIMIT_MCAST_QPS]; /* NULL: a free slot */
 	uint32_t members; /* (control) */
-	struct user *user; /* (control) of the first user */
+	struct user *user; /* (control) the one that came first */
 	struct mcast_group *freed_next; /* (control) unlinked, waits for a grace period */
 };
 
-/* Requests that were posted when this was asked for: see cmd_ah.c. */
+/* The requests that were posted at the last question: see cmd_ah.c. */
 struct posted_mark {
-	uint32_t serial; /* of the last question, */
-	uint32_t end; /* and what qp_retired will say when all that was posted then has left */
+	uint32_t serial; /* of the question */
+	uint32_t end; /* the value of qp_retired when all that was posted by then has left */
 };
 
 struct engine_qp {
@@ -131,14 +131,14 @@ struct engine_qp {
 	uint32_t handle;
 	uint8_t type; /* enum qp_type */
 	uint8_t flow_state; /* enum flow_state */
-	bool is_ready; /* stands in lcore.turns, or in another one that waits for something: */
+	bool is_ready; /* stands in lcore.turns, or in another list where it waits */
 	bool in_wheel;
 	bool unsettled; /* in lcore.unsettled */
 	bool detached;
 	bool gather_pending; /* a mover reads payload for it: no next packet until then */
 	bool broken; /* its client wrote nonsense into a ring */
 	bool held_back; /* a frame of this round was not sent: none may overtake it */
-	bool flushing; /* in ERR, and nothing completes before the posted receives any more */
+	bool flushing; /* in ERR, and the posted receives complete next */
 	bool more_work; /* the window was full: its ring holds more */
 	bool crowded; /* it has asked for room for more unsettled copies */
 	bool raw; /* whole frames, see raw.h */
@@ -153,13 +153,13 @@ struct engine_qp {
 	bool operation_owed; /* an invalidation is reported when its copies are over */
 	bool may_hold; /* (control) UD: in client_objects.holding */
 	bool has_peer; /* (control) connected: peers.h, */
-	bool placed; /* (control) counts as one of its lcore: placing.h */
-	uint8_t outlet; /* enum outlet_name: of frames that it did not take yet, */
-	uint16_t waiting; /* frames that wait; no turn until they leave */
+	bool placed; /* (control) counts as one of its lcore's: placing.h */
+	uint8_t outlet; /* enum outlet_name: the one that did not take its frames */
+	uint16_t waiting; /* frames that the outlet did not take; no turn until they leave */
 	uint16_t identification; /* of the next IPv4 header */
-	uint32_t peer_qpn; /* (control) that it is connected to */
-	uint32_t destination_version; /* (control) that its flow was made of */
-	struct lcore_path *way; /* of its packets; NULL: none, see paths.h */
+	uint32_t peer_qpn; /* (control) of the peer that it is connected to */
+	uint32_t destination_version; /* (control) from which its flow was made */
+	struct lcore_path *way; /* the path of its packets; NULL: none, see paths.h */
 	struct drain_program *drains; /* where it stands in lcore.drains; NULL: it does not */
 	TAILQ_ENTRY(engine_qp) drain_link;
 	uint32_t wheel_slot;
@@ -168,24 +168,24 @@ struct engine_qp {
 	TAILQ_ENTRY(engine_qp) park_link;
 	struct ready_list *stands_in; /* lcore.turns, outlet.blocked, moving.starved */
 	TAILQ_ENTRY(engine_qp) ready_link;
-	nanotime waiting_since; /* frames wait since then, as far as the core does not know yet */
+	nanotime waiting_since; /* since when frames wait; the core was told of the time before */
 	LIST_ENTRY(engine_qp) wheel_link;
 	struct flow flow;
 	uint64_t received, sent; /* packets */
 	uint64_t again; /* how many of `sent` were sent before */
 	struct recv_work *receive; /* private copy of the oldest posted receive, rq.stride octets */
-	uint64_t last_ticket; /* of copies handed to a batch or mover; 0: all settled */
+	uint64_t last_ticket; /* of the last copy given to a batch or mover; 0: all settled */
 	uint64_t chain; /* ... if one fails, the copies behind it are not made */
 	struct mover *mover; /* ... which makes them; NULL: its lcore */
 	struct held_list held; /* packets that wait for it, see hold.c */
 	TAILQ_ENTRY(engine_qp) held_link;
-	struct held_queue behind[2]; /* requests, responses that came before others: behind.c */
-	uint32_t behind_count; /* ... so many */
+	struct held_queue behind[2]; /* requests, responses that came too early: behind.c */
+	uint32_t behind_count; /* ... their number */
 	uint32_t rendezvous; /* of tagged messages, under way: at most LIMIT_RENDEZVOUS */
 	uint32_t
 		unexpected; /* ... and messages without an entry, whose receives are not complete */
 	uint32_t windows; /* atomic: of type 2, bound through it */
-	struct posted_mark posted[2]; /* (see there) */
+	struct posted_mark posted[2]; /* see struct posted_mark */
 	struct key_operation operation; /* on its way to the control thread */
 	TAILQ_ENTRY(engine_qp) operation_link;
 	/* (control) */
@@ -217,7 +217,7 @@ TAILQ_HEAD(operation_list, engine_qp);
 TAILQ_HEAD(waiting_list, engine_qp);
 LIST_HEAD(wheel_slot, engine_qp);
 
-/* Acquire: an lcore that finds that it is its own sees what the last one left (lcore_qp_move). */
+/* Acquire: an lcore that finds itself here sees what the last one left (lcore_qp_move). */
 static inline struct lcore *qp_lcore(const struct engine_qp *q)
 {
 	return __atomic_load_n(&q->lcore, __ATOMIC_ACQUIRE);

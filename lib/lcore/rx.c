@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Received frames: from the port, from other lcores, and from ourselves. Each is decoded, finds
- * its queue pair, and is passed to the core; what the core asks for is done at once.
+ * Received frames: from the port, from other lcores, and from this lcore itself. Each is decoded,
+ * finds its queue pair, and goes to the core. What the core asks for is done at once.
  */
 #include <rte_prefetch.h>
 
@@ -25,7 +25,7 @@ static __attribute__((noinline)) void free_spent(struct lcore *l)
 	l->spent_count = 0;
 }
 
-/* All that stand in lcore.spent are of one pool, in one piece, and nobody else's. */
+/* All buffers in lcore.spent come from one pool, have one segment and no other user. */
 static inline __attribute__((always_inline)) void spent(struct lcore *l, struct rte_mbuf *m)
 {
 	if (unlikely(m->nb_segs > 1)) {
@@ -46,8 +46,8 @@ void frame_spent(struct lcore *l, struct rte_mbuf *m)
 }
 
 /*
- * Who is connected to one of our own addresses has nothing to hear from the port: the addresses
- * would be right, and the sender anybody.
+ * A queue pair whose peer has one of our own addresses expects nothing from the port. A packet from
+ * there would have the right addresses, but anybody may have sent it.
  */
 static bool is_forged(const struct engine *e, const struct engine_qp *q, const struct packet *p)
 {
@@ -56,7 +56,7 @@ static bool is_forged(const struct engine *e, const struct engine_qp *q, const s
 	return q->type == QP_TYPE_UD ? datagram_is_forged(e, p) : q->flow_state == FLOW_LOOP;
 }
 
-/* Not a program's RoCE queue pair: one of the few others, or none. */
+/* The packet is not for a program's RoCE queue pair, but for one of the few others, or for none. */
 static void no_queue_pair(struct lcore *l, struct packet *p, struct rte_mbuf *m, uint32_t kind,
 			  nanotime now)
 {
@@ -72,7 +72,10 @@ static void no_queue_pair(struct lcore *l, struct packet *p, struct rte_mbuf *m,
 	rte_pktmbuf_free(m);
 }
 
-/* Of a port that says "neither" the checksum is made here, too. Frames of our own bear no such flags. */
+/*
+ * If the port says neither "right" nor "wrong", the checksum is computed here. Frames of our own
+ * have no such flags.
+ */
 static enum header_sum said_of_header(const struct rte_mbuf *m)
 {
 	uint64_t said = m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
@@ -92,7 +95,7 @@ static enum reason frame_decode(const struct lcore *l, struct packet *p, const s
 	return packet_decode_said(p, frame, m->data_len, options, said_of_header(m));
 }
 
-/* Compiled for the port's frames, whose mark is known, and for the others. */
+/* Compiled twice: for the port's frames, whose mark is known, and for the others. */
 static inline __attribute__((always_inline)) void frame_input(struct lcore *l, struct rte_mbuf *m,
 							      uint32_t mark, nanotime now)
 {
@@ -177,7 +180,7 @@ static uint32_t port_burst(struct lcore *l, nanotime now)
 	return n;
 }
 
-/* As many as a tx round makes, so that what arrives does not pile up behind what is sent. */
+/* As many frames as a tx round makes, so that arrivals do not pile up behind what is sent. */
 static uint32_t port_input(struct lcore *l, nanotime now)
 {
 	uint32_t total = 0, n;
@@ -191,7 +194,7 @@ static uint32_t port_input(struct lcore *l, nanotime now)
 	return total;
 }
 
-/* A frame from inside the engine, by its mark. */
+/* A frame from inside the engine. Its mark says what to do. */
 static void marked_input(struct lcore *l, struct rte_mbuf *m, nanotime now)
 {
 	const struct frame_way *way = &frame_way[frame_kind(m->hash.usr)];
@@ -224,7 +227,7 @@ static uint32_t loop_input(struct lcore *l, nanotime now)
 	return n;
 }
 
-/* A frame of ours for one of our own addresses. False: no room, the frame stays the caller's. */
+/* A frame of ours for one of our own addresses. False: no room, and it is still the caller's. */
 bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t sender, uint32_t dest_qpn,
 		 enum frame_kind kind)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sends frames: through the port in bursts, or round inside the engine. What an outlet does not take
- * is kept there (outlet.h). Every retry is bounded.
+ * Sends frames through the port in bursts, or round inside the engine. Frames that an outlet does
+ * not take stay there (outlet.h). Every retry is bounded.
  */
 #include "lcore/capture/capture.h"
 #include "lcore/datagram.h"
@@ -16,7 +16,7 @@ static uint32_t port_put(struct lcore *l, struct rte_mbuf **m, uint32_t n)
 	uint32_t *busy = &l->engine->tx_busy[l->tx_queue];
 
 	for (uint32_t tries = 0; tries < LIMIT_SEND_TRIES && sent < n; tries++) {
-		/* With fewer queues than lcores a queue is shared, one at a time. */
+		/* If there are fewer queues than lcores, lcores share a queue, one at a time. */
 		if (__atomic_exchange_n(busy, 1, __ATOMIC_ACQUIRE) != 0)
 			continue;
 		sent += port->ops->tx_burst(port, l->tx_queue, m + sent, (uint16_t)(n - sent));
@@ -29,7 +29,10 @@ static uint32_t port_put(struct lcore *l, struct rte_mbuf **m, uint32_t n)
 
 uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n)
 {
-	/* Before the port has them. One that it does not take is captured once more when it is sent. */
+	/*
+	 * Before the port has them. One that it does not take is captured once more when it is
+	 * sent.
+	 */
 	capture_frames(l, m, n, CAPTURE_SENT);
 	return port_put(l, m, n);
 }
@@ -50,7 +53,7 @@ uint32_t frames_burst(struct lcore *l, struct staged_frame **s, uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		m[i] = s[i]->mbuf;
 		octets += m[i]->pkt_len;
-		if (!s[i]->captured) /* those that waited were, when they were to leave first */
+		if (!s[i]->captured) /* frames that waited were captured before */
 			capture_frames(l, &m[i], 1, CAPTURE_SENT);
 		s[i]->captured = true;
 		echoes |= s[i]->echo;
@@ -61,7 +64,7 @@ uint32_t frames_burst(struct lcore *l, struct staged_frame **s, uint32_t n)
 	for (uint32_t i = 0; echoes && i < n; i++)
 		if (s[i]->echo && echo[i] != NULL)
 			datagram_echoed(l, echo[i], s[i]->qp->qpn, i < sent);
-	/* Those that were sent are the port's, so the others are counted. */
+	/* The frames that were sent are the port's now, so the others are counted. */
 	for (uint32_t i = sent; i < n; i++)
 		octets -= m[i]->pkt_len;
 	l->stats.tx_packets += sent;
@@ -99,8 +102,8 @@ static bool stops_its_queue(const struct staged_frame *s)
 }
 
 /*
- * From the last to the first, so that each queue pair resumes at its earliest packet that is made
- * again: those for which a mover had no job, and those behind a failure.
+ * From the last to the first, so that each queue pair resumes at its earliest packet that has to be
+ * made again. These are the packets for which a mover had no job, and those behind a failure.
  */
 static void take_back(struct lcore *l, struct staged_frame *frame, uint32_t n, nanotime now)
 {
@@ -117,8 +120,8 @@ static void take_back(struct lcore *l, struct staged_frame *frame, uint32_t n, n
 }
 
 /*
- * What became of the frames that left or failed, in their order: unreliable services are told of
- * each, also of what was lost because nobody answers for its address.
+ * Tells the core what became of the frames that left or failed, in their order. Unreliable services
+ * are told of each frame, even of one that was lost because nobody answers for its address.
  */
 static void tell(struct lcore *l, struct staged_frame *frame, uint32_t n, nanotime now)
 {
@@ -145,14 +148,14 @@ static void tell(struct lcore *l, struct staged_frame *frame, uint32_t n, nanoti
 		qp_settled(l, told, now);
 }
 
-/* Of an unreliable queue pair, or with a reason not to be sent. */
+/* is_to_leave for a frame of an unreliable queue pair, or one with a reason not to be sent. */
 static bool is_to_leave_at_all(struct staged_frame *s)
 {
-	/* A failure behind frames that wait is found again in its turn. */
+	/* A failure behind frames that wait is found again when its turn comes. */
 	bool early = s->failed && s->qp->unreliable && s->qp->waiting > 0;
 
 	if (s->unsent || early || (s->qp->unreliable && s->qp->held_back)) {
-		s->unsent = true; /* the peer would have to reorder */
+		s->unsent = true; /* otherwise the peer would have to reorder */
 		s->qp->held_back = true;
 	} else if (s->failed) {
 		s->qp->held_back |= stops_its_queue(s);
@@ -161,7 +164,7 @@ static bool is_to_leave_at_all(struct staged_frame *s)
 	return !s->unsent && !s->failed;
 }
 
-/* Whether it is sent. If not, it is dealt with. */
+/* Whether the frame is to be sent. If not, it has been dealt with. */
 static inline bool is_to_leave(struct staged_frame *s)
 {
 	return (!s->unsent && !s->failed && !s->qp->unreliable) || is_to_leave_at_all(s);
@@ -173,8 +176,9 @@ static bool must_wait(const struct lcore *l, const struct staged_frame *s)
 }
 
 /*
- * Frames from this one on that go to the port together. Returns how many were dealt with; none of them failed or is to
- * be made again. *to_tell: there are some of unreliable queue pairs.
+ * Sends frames from this one on that go to the port together. Returns how many were dealt with;
+ * none of them failed or has to be made again. *to_tell: some of them belong to unreliable queue
+ * pairs.
  */
 static uint32_t send_run(struct lcore *l, struct staged_frame *frame, uint32_t n, bool *to_tell,
 			 nanotime now)

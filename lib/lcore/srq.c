@@ -55,28 +55,28 @@ static void copy_receive(const struct engine_srq *s, struct recv_work *to, const
 	       to->num_sge * sizeof(struct work_sge));
 }
 
-/* A request that an lcore put back. */
+/* Takes a request that an lcore put back. */
 static bool take_back(struct engine_srq *s, uint32_t slots, struct recv_work *to)
 {
 	for (uint32_t i = 0; i < slots; i++) {
 		struct back_slot *b = &s->back[i];
 		uint32_t full = BACK_FULL;
 
-		/* Acquire: pairs with the release in srq_put_back; the request is written. */
+		/* Acquire: pairs with the release in srq_put_back, so the request is there. */
 		if (__atomic_load_n(&b->state, __ATOMIC_RELAXED) != BACK_FULL ||
 		    !__atomic_compare_exchange_n(&b->state, &full, BACK_BUSY, false,
 						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
 		memcpy(to, b->work, s->stride);
 		__atomic_fetch_sub(&s->in_back, 1, __ATOMIC_RELAXED);
-		/* Release: its lcore may write there again after our reads. */
+		/* Release: an lcore that writes there again does so after our reads. */
 		__atomic_store_n(&b->state, BACK_EMPTY, __ATOMIC_RELEASE);
 		return true;
 	}
 	return false;
 }
 
-/* Older rings first, each until it is empty. */
+/* Takes from the oldest ring until it is empty, then from the next. */
 static bool take_posted(struct lcore *l, struct engine_srq *s, struct recv_work *to)
 {
 	struct srq_ring *r = __atomic_load_n(&s->ring, __ATOMIC_ACQUIRE);
@@ -139,9 +139,9 @@ void srq_used(struct lcore *l, struct engine_srq *s)
 }
 
 /*
- * There are twice as many slots as lcores. An lcore holds one request at a time, and takes one
- * from a ring only when it found no full slot, so no more slots than lcores are full, and no more
- * than lcores are being written or read: one is empty at any time.
+ * There are twice as many slots as lcores. An lcore holds one request at a time, and takes one from
+ * a ring only if it found no full slot. So at most as many slots as lcores are full, and at most as
+ * many are being written or read. One is empty at any time.
  */
 void srq_put_back(struct lcore *l, struct engine_srq *s, const struct recv_work *work)
 {
@@ -151,7 +151,7 @@ void srq_put_back(struct lcore *l, struct engine_srq *s, const struct recv_work 
 		struct back_slot *b = &s->back[i % slots];
 		uint32_t empty = BACK_EMPTY;
 
-		/* Acquire: pairs with the release in take_back; it was read. */
+		/* Acquire: pairs with the release in take_back, so the old request was read. */
 		if (!__atomic_compare_exchange_n(&b->state, &empty, BACK_BUSY, false,
 						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;

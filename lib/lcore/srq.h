@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared receive queues: posted by one program, taken from by the lcores of all their queue pairs.
- * An lcore takes a request out of the shared ring only when a packet needs one (queue/srq_ring.h). A
- * request that the packet did not use goes into a slot of `back`, where any lcore finds it first. So no
- * request waits with a queue pair that may not need it, and none is lost with a queue pair that ends.
+ * Shared receive queues: one program posts to them, and the lcores of all their queue pairs take
+ * from them. An lcore takes a request out of the shared ring only when a packet needs one
+ * (queue/srq_ring.h). A request that the packet did not use goes into a slot of `back`, where any
+ * lcore finds it first. So no request waits with a queue pair that may not need it, and none is
+ * lost with a queue pair that ends.
  *
- * Which thread may touch what: as in lcore.h. An SRQ is found by lcores through its queue pairs or
- * by its number, and is freed a grace period after it was withdrawn from both.
+ * Which thread may touch what: as in lcore.h. Lcores find an SRQ through its queue pairs or by its
+ * number. It is freed a grace period after it was withdrawn from both.
  */
 #ifndef LCORE_SRQ_H
 #define LCORE_SRQ_H
@@ -73,7 +74,7 @@ struct engine_srq {
 	uint32_t type; /* enum srq_type */
 	uint32_t context;
 	uint32_t pd; /* handle */
-	struct xrcd *xrcd_handle; /* through which it is in xrcd */
+	struct xrcd *xrcd_handle; /* the handle by which it is in xrcd */
 	uint32_t max_wr;
 	uint32_t users; /* queue pairs */
 	uint64_t page_offset;
@@ -82,13 +83,13 @@ struct engine_srq {
 	void *memory; /* of `back` and its requests */
 };
 
-/* How many posted requests no message has taken: UINT32_MAX if the program broke its ring. */
+/* Posted requests that no message has taken, or UINT32_MAX if the program broke its ring. */
 uint32_t srq_waiting(const struct engine_srq *s);
 
 /*
- * The next request, in the lcore's private memory until the next call, or NULL. It is followed by
- * srq_used or srq_put_back before this lcore takes another one. An SRQ that turns out to be broken
- * raises its event here.
+ * The next request, or NULL. It lies in the lcore's private memory until the next call. Call
+ * srq_used or srq_put_back before this lcore takes another one. Raises the event of an SRQ that
+ * turns out to be broken.
  */
 const struct recv_work *srq_take(struct lcore *l, struct engine_srq *s);
 void srq_used(struct lcore *l, struct engine_srq *s);

@@ -17,9 +17,9 @@ void control_wake(struct engine *e)
 void control_tell(struct engine *e, const struct rte_ring *ring)
 {
 	/*
-	 * One lcore finds one there, its own. Of several that come at once none may: each may see those
-	 * of all. A thread that finds more has seen an lcore come a second time, which told of its
-	 * first.
+	 * An lcore that comes alone finds one entry, its own. If all lcores come at the same time,
+	 * each may see the entries of all. More entries than lcores mean that an lcore came twice.
+	 * It woke the thread for its first entry.
 	 */
 	if (rte_ring_count(ring) <= e->lcores)
 		control_wake(e);

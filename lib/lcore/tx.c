@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sending: queue pairs with something to send stand in line (turns.h) and take turns of at most
- * LIMIT_TURN packets. Frames of a round are staged in the order in which they were made; those
- * whose payload lies in peer memory are completed by one batch of copies before anything leaves.
- * What the port (or another lcore) does not take waits in its outlet, and goes first.
+ * Sending. Queue pairs with something to send stand in line (turns.h) and take turns of at most
+ * LIMIT_TURN packets. Frames of a round are staged in the order in which they were made. If
+ * payloads lie in peer memory, one batch of copies completes the frames before anything leaves.
+ * Frames that the port (or another lcore) does not take wait in their outlet, and go first.
  */
 #include "lcore/moving/moving.h"
 #include "lcore/moving/outlet.h"
@@ -28,8 +28,8 @@ void ready_remove(struct lcore *l, struct engine_qp *q)
 }
 
 /*
- * Buffers are taken from the pool a turn's worth at a time, and what is left of them goes back when the
- * round leaves. False: the pool is empty.
+ * Buffers are taken from the pool for a whole turn. Those that are left go back when the round
+ * leaves. False: the pool is empty.
  */
 static bool blank_ready(struct lcore *l)
 {
@@ -59,7 +59,7 @@ static void blanks_return(struct lcore *l)
 	l->blank_count = 0;
 }
 
-/* One turn of a queue pair. Returns the packets staged. A queue pair without more leaves the list. */
+/* One turn of a queue pair, which leaves the list if it has no more. Returns the packets staged. */
 static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	uint32_t room = moving_room(l, q->client);
@@ -112,8 +112,8 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 }
 
 /*
- * Reads the peer spans of all staged frames, one batch a client, and seals the frames. Frames of
- * clients whose copies may block go to their movers and are sent when they come back.
+ * Reads the peer spans of all staged frames, in one batch for each client, and seals the frames.
+ * Frames of clients whose copies may block go to their movers, and are sent when they come back.
  */
 static void stage_gather(struct lcore *l, nanotime now)
 {
@@ -161,7 +161,10 @@ static void stage_leave(struct lcore *l, nanotime now)
 	l->gather_count = 0;
 }
 
-/* Frames that were not taken go first; queue pairs that may send by now are ready. Returns the frames that left. */
+/*
+ * Sends frames that were not taken before, and makes queue pairs ready whose paths have room again.
+ * Returns how many frames left.
+ */
 static uint32_t what_waits(struct lcore *l, nanotime now)
 {
 	uint32_t left = outlets_rest(l) ? 0 : outlets_flush(l, now);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Deadlines of queue pairs: a hashed wheel of slots of 8.192 us. Setting a deadline is lazy: a
- * queue pair that already stands in an earlier slot stays there (its acknowledgement timer is
- * moved with nearly every packet), and when the slot's turn comes it is asked again for its
- * deadline. A deadline beyond one turn of the wheel is parked in the last slot of the turn.
+ * queue pair that already stands in an earlier slot stays there, because nearly every packet moves
+ * its acknowledgement timer. When the slot's turn comes, the queue pair is asked again for its
+ * deadline. A deadline beyond one turn of the wheel goes into the last slot of the turn.
  */
 #include <string.h>
 
@@ -32,7 +32,7 @@ void wheel_move(struct wheel *w, struct engine_qp *q, nanotime at)
 	uint64_t tick;
 
 	wheel_remove(w, q);
-	/* Rounded up: never early; the retry timer may be late by a slot (IBTA allows 4 T). */
+	/* Rounded up: never early. The retry timer may be late by a slot (IBTA allows 4 T). */
 	tick = (at >> WHEEL_TICK_SHIFT) + 1;
 	if (tick < w->tick)
 		tick = w->tick;

@@ -16,12 +16,12 @@ struct wheel {
 };
 
 void wheel_init(struct wheel *w, nanotime now);
-/* It stands in the slot of this deadline, and in no other. */
+/* Puts the queue pair into the slot of this deadline, and takes it out of any other. */
 void wheel_move(struct wheel *w, struct engine_qp *q, nanotime at);
 void wheel_remove(struct wheel *w, struct engine_qp *q);
 uint32_t wheel_turn(struct lcore *l, nanotime now);
 
-/* Nearly every packet sets a deadline, and few of them change anything: who stands in an earlier slot stays. */
+/* Nearly every packet sets a deadline, but few change anything: an earlier slot is kept. */
 static inline void wheel_set(struct wheel *w, struct engine_qp *q, nanotime at)
 {
 	if (at == TIME_NEVER || (q->in_wheel && q->wheel_at <= at))
@@ -29,7 +29,7 @@ static inline void wheel_set(struct wheel *w, struct engine_qp *q, nanotime at)
 	wheel_move(w, q, at);
 }
 
-/* A slot has come that was not looked at: else wheel_turn has nothing to do. */
+/* Whether a slot is due that was not looked at. If not, wheel_turn has nothing to do. */
 static inline bool wheel_is_due(const struct wheel *w, nanotime now)
 {
 	return now >> WHEEL_TICK_SHIFT >= w->tick;

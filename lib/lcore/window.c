@@ -83,8 +83,8 @@ void window_invalidate(struct engine *e, uint32_t key)
 }
 
 /*
- * IBTA 10.6.7.2.3 and 10.6.7.2.4 (protocol-map 156, 157). Which variant the key has now is not
- * asked: a program whose last bind failed cannot know.
+ * IBTA 10.6.7.2.3 and 10.6.7.2.4 (protocol-map 156, 157). This does not ask which variant the key
+ * has now, because a program whose last bind failed cannot know.
  */
 static enum reason check_window(const struct window *w, const struct engine_qp *q,
 				const struct key_operation *o)

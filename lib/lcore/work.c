@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Work that programs posted: doorbells name queue pairs, requests are copied once, out of the
- * shared ring into the queue pair's private window, where the core checks the copy.
+ * Requests that programs posted. Doorbells name queue pairs. Each request is copied once, out of
+ * the shared ring into the queue pair's private window, where the core checks the copy.
  */
 #include <string.h>
 
@@ -29,7 +29,7 @@ static uint32_t request_octets(const struct send_work *w, uint32_t stride)
 	return MIN_OF(octets, stride);
 }
 
-/* Reads the header once; what it says decides how much of the slot is copied: nearly always no more than one line. */
+/* Reads the header once. It says how much of the slot to copy: nearly always one line. */
 static void copy_request(struct send_work *to, const void *slot, uint32_t stride)
 {
 	uint32_t octets;
@@ -57,8 +57,8 @@ static bool is_send(uint8_t opcode)
 }
 
 /*
- * At most LIMIT_DRAIN requests at once. If its ring holds more, it stands in lcore.drains; or, if the
- * window is full, it is asked again when there is room (qp_settled).
+ * Takes at most LIMIT_DRAIN requests at once. If the ring holds more, the queue pair stands in
+ * lcore.drains. If the window is full, the ring is looked at again when there is room (qp_settled).
  */
 static uint32_t drain_sends(struct lcore *l, struct engine_qp *q, nanotime now)
 {
@@ -204,7 +204,7 @@ void qp_drain_rings(struct lcore *l, struct engine_qp *q, nanotime now)
 	drain_rings(l, q, now);
 }
 
-/* What a poll may take from rings is used up: the others keep their turn for the next one. */
+/* If this poll has taken all that it may, the queue pair keeps its turn for the next one. */
 static void drain(struct lcore *l, struct engine_qp *q, uint32_t *taken, nanotime now)
 {
 	if (*taken >= LIMIT_DRAINED) {
@@ -241,7 +241,7 @@ static uint32_t client_bell(struct lcore *l, struct client *c, uint32_t *taken, 
 	return n;
 }
 
-/* Those whose rings held more. A program with few may have a second turn. */
+/* Queue pairs whose rings held more. A program with few of them may have a second turn. */
 static uint32_t drains_poll(struct lcore *l, uint32_t *taken, nanotime now)
 {
 	uint32_t work = 0, most = l->drains.count;
