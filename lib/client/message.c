@@ -147,8 +147,8 @@ static int wait_readable(int fd, int64_t until)
 }
 
 /*
- * Octets received, or a negative errno. A reply that comes in the usual time is waited for by the socket,
- * which is a system call less for each command.
+ * Returns the octets received, or a negative errno. The socket itself waits for a reply that comes
+ * in the usual time, which saves a system call for each command.
  */
 static ssize_t receive_reply(int fd, struct command_reply *reply, size_t bytes,
 			     struct carrier_descriptors *out, int64_t until, bool as_usual)

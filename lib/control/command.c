@@ -113,9 +113,9 @@ static const struct command_row commands[COMMAND_COUNT] = {
 	[COMMAND_MR_LIST] = { cmd_mr_list, OPEN_TO_ALL },
 	[COMMAND_PROGRAM_LIST] = { cmd_program_list, OPEN_TO_ALL },
 	[COMMAND_NEIGHBOUR_LIST] = { cmd_neighbour_list, OPEN_TO_ALL },
-	[COMMAND_CAPTURE] = { cmd_capture, OPEN_TO_ALL }, /* it asks who calls */
+	[COMMAND_CAPTURE] = { cmd_capture, OPEN_TO_ALL }, /* it checks the caller itself */
 	[COMMAND_PATH_LIST] = { cmd_path_list, OPEN_TO_ALL },
-	[COMMAND_TRACE] = { cmd_trace, OPEN_TO_ALL }, /* it asks who calls */
+	[COMMAND_TRACE] = { cmd_trace, OPEN_TO_ALL }, /* it checks the caller itself */
 	[COMMAND_CYCLES] = { cmd_cycles, OPEN_TO_ALL }, /* likewise */
 	[COMMAND_LEAVE_PROMOTED] = { cmd_leave_promoted, A_CLIENT },
 };

@@ -17,8 +17,9 @@ struct uroce_engine;
 void uroce_statistics(struct uroce_engine *e, struct reply_statistics *out);
 
 /*
- * Cycles by stage, as CYCLES_START and CYCLES_READ of protocol/command_cycles.h, but from nothing even while
- * others measure. Any thread, but not from a burst function of the port.
+ * Cycles by stage, as CYCLES_START and CYCLES_READ of protocol/command_cycles.h give them, but
+ * counted from zero even while others measure. Any thread, but not from a burst function of the
+ * port.
  */
 void uroce_cycles_start(struct uroce_engine *e, uint32_t every, uint32_t milliseconds);
 void uroce_cycles(struct uroce_engine *e, struct reply_cycles *out);

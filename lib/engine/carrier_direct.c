@@ -35,7 +35,7 @@ struct carrier_direct {
 static LIST_HEAD(, carrier_direct) carriers;
 static pthread_mutex_t carriers_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* As a connection is not read while it closes a context. */
+/* Waits while a thread of the program closes a context, as a connection is not read meanwhile. */
 static void await_turn(struct engine *e, const struct client *c)
 {
 	while (c != NULL && c->objects->closing) {

@@ -173,7 +173,10 @@ void uroce_set_adaptive(struct uroce_engine *u, bool adaptive)
 
 /* ---- the program's loop ---- */
 
-/* -EBUSY is not for a call that finds another one in progress: the control path takes turns, too. */
+/*
+ * A call that finds another one in progress does not return -EBUSY, because the control path takes
+ * turns, too.
+ */
 static int poll_once(struct lcore *l)
 {
 	uint32_t work;

@@ -258,7 +258,7 @@ struct qp_path cm_path_make(const struct engine *e, const struct cm_id *id, cons
  */
 int cm_port_take(struct engine *e, struct cm_id *id);
 void cm_port_release(struct cm_id *id);
-/* Of the ids that share a port (REUSEADDR) only one may listen. 0 or EADDRINUSE. */
+/* Only one of the ids that share a port (REUSEADDR) may listen. 0 or EADDRINUSE. */
 int cm_port_check_listen(const struct engine *e, const struct cm_id *id);
 /* The listener for a request to this address, or NULL. */
 struct cm_id *cm_port_listener(const struct engine *e, uint16_t space, uint16_t port,

@@ -274,7 +274,10 @@ static void send_some(struct lcore *l, void *arg, nanotime now)
 	p->waits = p->left && !lcore_let_leave(l, p->client, now);
 }
 
-/* Some turns of an lcore. True: it is over, what has not left by now stays (*any). */
+/*
+ * Gives an lcore some turns. True: it gets no more, and what has not left by now is sent later
+ * (*any: there is some).
+ */
 static bool send_posted_on(struct lcore *l, struct call *call, bool *any)
 {
 	struct posted p = { .client = call->client, .serial = call->leave.serial };

@@ -14,9 +14,9 @@
 
 struct farewell {
 	struct engine_qp *qp;
-	struct call *call; /* whose leave says how long it may take */
+	struct call *call; /* its `leave` says how long it may take */
 	bool over;
-	bool copies; /* are under way when it is detached */
+	bool copies; /* some are under way when it is detached */
 };
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The trace of a queue pair: one at a time, from TRACE_START to TRACE_STOP, whoever asks, and even
- * after the queue pair is gone. Lcores write it; readers get a copy.
+ * The trace of a queue pair. There is one at a time, for any caller, from TRACE_START to
+ * TRACE_STOP, even after the queue pair is gone. Lcores write it; readers get a copy.
  */
 #include <errno.h>
 #include <stdlib.h>

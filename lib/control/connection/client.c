@@ -444,7 +444,7 @@ static bool watch_process(struct connection *n)
 	n->process.fd = process_of_peer(n);
 	n->process.ready = process_ended;
 	if (n->process.fd < 0)
-		return n->pid <= 0; /* in another pid namespace: EOF on the socket has to do */
+		return n->pid <= 0; /* in another pid namespace: EOF on the socket must do */
 	return watch_add(n->engine, &n->process) == 0;
 }
 

@@ -3,7 +3,8 @@
  * Commands and ends of clients that wait for copies: see settle.h.
  *
  * Atomics: `settlers` tells lcores whether to report ended copies, and `settle_news` is their
- * report. A copy that ends just before its waiter is counted is not reported: LIMIT_SETTLE_LOOK finds it.
+ * report. A copy that ends just before its waiter is counted is not reported: LIMIT_SETTLE_LOOK
+ * finds it.
  */
 #include "control/ending/settle.h"
 
@@ -20,7 +21,7 @@
 #include "lcore/moving/moving.h"
 #include "lcore/window.h"
 
-#define LOOK_LEAVING (LIMIT_LEAVE_LOOK_MS * TIME_MS) /* at what another thread has to send */
+#define LOOK_LEAVING (LIMIT_LEAVE_LOOK_MS * TIME_MS) /* between looks at another thread */
 
 /* ---- what is under way ---- */
 

@@ -18,8 +18,8 @@ enum look {
 };
 
 /*
- * `qps` and `ahs`: users with the present version are behind those without it. A look list:
- * destinations that were looked at in this round are behind the others.
+ * In `qps` and `ahs`, users with the present version stand behind the others. In a look list,
+ * destinations that were looked at in this round stand behind the others.
  */
 struct destination {
 	struct destinations *all;

@@ -28,8 +28,9 @@ uint32_t placing_choose(const uint32_t *placed, uint32_t lcores, uint32_t now, u
 }
 
 /*
- * The peer's source port, by the rule of Linux and of hardware, and ours (flow_source_port). rxe has another
- * rule: its packets arrive anywhere, and cross where they must.
+ * The queue at which the peer's packets arrive. Their source port follows from the rule of Linux
+ * and of hardware, which is also ours (flow_source_port). rxe has another rule, so its packets
+ * arrive at any lcore, and cross to the right one.
  */
 static uint16_t arrives_at(const struct engine *e, const struct engine_qp *q,
 			   const struct qp_path *path, uint32_t dest_qpn)

@@ -20,8 +20,8 @@ static uint64_t read_limit(const char *path)
 }
 
 /*
- * Of the group and each one above it. In a container the mount may begin in the middle of the path:
- * then only some of these files are there.
+ * The least limit of the group and of each one above it. In a container the mount may begin in the
+ * middle of the path, so that only some of these files exist.
  */
 static uint64_t least_above(const char *mount, char *group, const char *file)
 {

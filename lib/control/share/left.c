@@ -55,8 +55,8 @@ static void file_gone(struct engine *e, int number)
 }
 
 /*
- * LIMIT_ENGINE_WATCHES is less than half of the events that Linux queues unless told otherwise. Where it was told so,
- * a lost event leaves a user charged until the engine ends.
+ * LIMIT_ENGINE_WATCHES is less than half of the events that Linux queues by default. If an
+ * administrator has lowered that number, a lost event leaves a user charged until the engine ends.
  */
 static void files_gone(struct watch *w, uint32_t events)
 {

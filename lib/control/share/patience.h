@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long commands of one user may look, under the control lock, whether what a program has posted has
- * left. Nobody waits between two looks. A look is a round trip to an lcore, but many programs of a user
- * can ask for it again and again, while everybody's commands wait behind them. So a user's looks take a
- * tenth of the time at most, beyond LIMIT_WAIT_BURST_MS that may come at once.
+ * How long commands of one user may look, under the control lock, whether what a program has posted
+ * has left. No thread waits between two looks. A look is a round trip to an lcore. Many programs of
+ * a user can ask for looks again and again, while everybody's commands wait behind them. So a
+ * user's looks take at most a tenth of the time, beyond LIMIT_WAIT_BURST_MS that may come at once.
  */
 #ifndef CONTROL_PATIENCE_H
 #define CONTROL_PATIENCE_H

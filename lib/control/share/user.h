@@ -121,8 +121,8 @@ static inline uint64_t memory_maps(size_t octets)
 bool account_take_memory(struct account *a, size_t octets);
 void account_give_memory(struct account *a, size_t octets);
 /*
- * How long a command of this program may wait for lcores, and that it has waited since. An embedded
- * program holds up no other program.
+ * How long a command of this program may wait for lcores. account_waited says that it has waited
+ * since then. A command of an embedding program keeps no other program waiting.
  */
 nanotime account_patience(const struct account *a, nanotime now);
 void account_waited(struct account *a, nanotime since, nanotime now);
