@@ -14,11 +14,12 @@ import re
 import time
 
 from ends import Ours, Theirs, await_listener, ends
-from impaired import lossy
+from impaired import Capture, lossy
 from rig import Failure, wait_until
 
 FORMAT = {"v4": "ip", "v6": "ipv6"}
 ANY = {"v4": "0.0.0.0", "v6": "::"}
+UD_SEND_ONLY_WITH_IMM = 0x65
 UDADDY_PORT = 7174  # it cannot be changed
 REFUSED = re.compile(r"REJECTED|refused|UNREACHABLE|unexpected CM event", re.I)
 
@@ -129,28 +130,32 @@ class NobodyCase:
 class MulticastCase:
     """mckey: one end joins a group and receives what the other one sends to it. The sender asks for
     no completion and destroys its address handle at once. rxe looks the handle up when it sends, so
-    datagrams may be lost before they leave the guest, which is not uroce's fault. Then they are
-    sent again."""
+    datagrams may be lost before they leave the guest. rxe may also lose what it receives while its
+    processor is busy. Neither is uroce's fault, so the datagrams are sent again. What uroce sends
+    must reach the guest each time."""
     name: str
     options: str = ""
     quick: bool = False
     roles: tuple = ("client", "server")
     group = "239.7.8.9"
+    datagrams = 10  # per queue pair
+    attempts = 3
 
     def run(self, wire, role):
         hearer_end, sender_end = ends(wire, role)
-        words = ["stdbuf", "-oL", "mckey", "-m", self.group, "-C", "10", *self.options.split()]
+        words = ["stdbuf", "-oL", "mckey", "-m", self.group, "-C", str(self.datagrams),
+                 *self.options.split()]
         hearer = hearer_end.start([*words, "-b", hearer_end.addresses[0]])
+        send = [*words, "-s", "-b", sender_end.addresses[0]]
         heard = False
         try:
             wait_until(f"mckey's group, {hearer_end.name}", 20,
                        lambda: "joined dgid" in hearer_end.output(hearer)[1], 0.05)
-            attempts = 3 if isinstance(sender_end, Theirs) else 1
-            for _ in range(attempts):
-                sender = sender_end.start([*words, "-s", "-b", sender_end.addresses[0]])
-                status, output = sender_end.finish(sender, 30)
-                if status != 0:
-                    raise wrong(f"the sender, {sender_end.name},", status, output)
+            for _ in range(self.attempts):
+                if isinstance(sender_end, Ours):
+                    self.send_all(wire, sender_end, send)
+                else:
+                    self.send(sender_end, send)
                 if self.ended(hearer_end, hearer):
                     break
             status, output = hearer_end.finish(hearer, 30)
@@ -160,6 +165,20 @@ class MulticastCase:
         finally:
             if not heard:
                 hearer_end.stop(hearer)
+
+    @staticmethod
+    def send(end, words):
+        status, output = end.finish(end.start(words), 30)
+        if status != 0:
+            raise wrong(f"the sender, {end.name},", status, output)
+
+    def send_all(self, wire, end, words):
+        with Capture(wire.guest) as capture:
+            self.send(end, words)
+        reached = sum((packet.source, packet.opcode) == (end.addresses[0], UD_SEND_ONLY_WITH_IMM)
+                      for packet in capture.packets)
+        if reached < self.datagrams:
+            raise Failure(f"{reached} of {self.datagrams} datagrams reached the guest")
 
     @staticmethod
     def ended(end, program, limit=5):
