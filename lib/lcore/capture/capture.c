@@ -24,7 +24,10 @@ void capture_copy(struct capture *c, struct lcore *l, struct rte_mbuf *const *m,
 		  enum capture_way way)
 {
 	struct capture_record record = { .at = clock_now(), .way = way };
-	/* pair with the releases in cmd_capture.c and cmd_trace.c: the rings exist before */
+	/*
+	 * These acquires pair with the releases in cmd_capture.c and cmd_trace.c. The rings are
+	 * complete before snap and trace are set.
+	 */
 	uint32_t snap = __atomic_load_n(&c->snap, __ATOMIC_ACQUIRE);
 	struct trace *trace = __atomic_load_n(&c->trace, __ATOMIC_ACQUIRE);
 

@@ -3,8 +3,9 @@
  * Copies frames for `uroce capture`, and keeps the frames of a traced queue pair. While neither
  * runs, a burst costs the test of one pointer.
  *
- * Atomics: engine.capture, snap and trace. Acquire: an lcore that sees one of them sees its rings.
- * The control path frees the rings a grace period after it clears the pointer.
+ * Atomics: engine.capture, snap and trace. The lcore loads them with acquire, so an lcore that sees
+ * one of them also sees its rings. The control path clears the pointer, waits for a grace period,
+ * and only then frees the rings.
  */
 #ifndef LCORE_CAPTURE_H
 #define LCORE_CAPTURE_H
@@ -18,14 +19,16 @@ struct trace;
 
 struct capture {
 	uint32_t snap; /* octets kept of a frame; 0: there is no capture */
-	struct capture_ring ring[LIMIT_LCORES]; /* an lcore's own */
+	struct capture_ring ring[LIMIT_LCORES]; /* one for each lcore */
 	struct trace *trace; /* NULL: there is none */
 };
 
 void capture_copy(struct capture *c, struct lcore *l, struct rte_mbuf *const *m, uint32_t n,
 		  enum capture_way way);
 
-/* These n frames pass now. Called on their lcore. */
+/*
+ * Shows these n frames to the capture and the trace, if there are any. Called on the frames' lcore.
+ */
 static inline void capture_frames(struct lcore *l, struct rte_mbuf *const *m, uint32_t n,
 				  enum capture_way way)
 {

@@ -51,7 +51,7 @@ static uint32_t number_16(const uint8_t *octets)
 	return (uint32_t)octets[0] << 8 | octets[1];
 }
 
-/* Where the BTH of a RoCEv2 frame is; 0: these octets have no BTH. */
+/* The offset of the BTH in a RoCEv2 frame. 0: these octets have no BTH. */
 static uint32_t bth_at(const uint8_t *f, uint32_t n)
 {
 	uint32_t at = ETHERNET, type, protocol;
@@ -90,7 +90,7 @@ static bool is_traced(const struct trace *t, const uint8_t *f, uint32_t n, enum 
 		return true;
 	if (way == CAPTURE_RECEIVED)
 		return false;
-	/* of UD the source is in the DETH */
+	/* A UD packet names its source queue pair in the DETH. */
 	datagram = f[at] >> 5 == 3;
 	return datagram ? number_24(f + at + BTH_OCTETS + 5) == t->qpn : peer != 0 && to == peer;
 }
@@ -128,7 +128,7 @@ void trace_frames(struct trace *t, uint32_t lcore, struct rte_mbuf *const *m, ui
 	}
 }
 
-/* False: the slot has another packet by now, or is being written. */
+/* False: the slot holds another packet by now, or is being written. */
 static bool copy_slot(const struct trace_slot *s, uint64_t i, struct traced_packet *to)
 {
 	if (__atomic_load_n(&s->turn, __ATOMIC_ACQUIRE) != 2 * i + 2)
