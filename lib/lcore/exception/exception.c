@@ -44,12 +44,13 @@ void exception_flush(struct lcore *l)
 		l->stats.by_reason[REASON_KERNEL_FULL] += n - in;
 		rte_pktmbuf_free_bulk(l->exception + in, n - in);
 	}
-	queue_fence(); /* the frames are in the ring before the flag is read: pairs with rest() */
+	/* The fence puts the frames into the ring before the flag is read. It pairs with rest(). */
+	queue_fence();
 	if (__atomic_load_n(&x->sleeping, __ATOMIC_RELAXED))
 		wake_thread(x);
 }
 
-/* The kernel's interface is untagged, in the port's VLAN. */
+/* The kernel's interface is untagged: it stands for the port's VLAN. */
 static void strip_tag(struct rte_mbuf *m)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
@@ -95,12 +96,18 @@ uint32_t exception_poll(struct lcore *l)
 	sent = port_send(l, x->pending + x->pending_first, x->pending_count);
 	x->pending_first += sent;
 	x->pending_count -= sent;
-	/* Sent mbufs belong to the port now: counts those that stay. */
+	/*
+	 * Sent mbufs belong to the port now, so their octets are found by subtracting those that
+	 * stay.
+	 */
 	for (uint32_t i = 0; i < x->pending_count; i++)
 		octets -= x->pending[x->pending_first + i]->pkt_len;
 	l->stats.tx_packets += sent;
 	l->stats.tx_octets += octets;
-	/* A full port is asked again at the next poll; a port without a link is not. */
+	/*
+	 * A full port is asked again at the next poll. A port without a link is not: its frames are
+	 * dropped.
+	 */
 	if (sent == 0 && !__atomic_load_n(&l->engine->port->link_up, __ATOMIC_RELAXED))
 		drop_pending(l, x);
 	return 1;
@@ -127,7 +134,7 @@ static uint32_t upwards(struct exception *x)
 	return n;
 }
 
-/* As many as fit: the others stay in the interface's own queue. */
+/* Takes as many frames as fit. The others stay in the interface's own queue. */
 static uint32_t downwards(struct exception *x)
 {
 	uint32_t room = MIN_OF(rte_ring_free_count(x->down), LIMIT_BURST);
@@ -155,7 +162,7 @@ static uint32_t downwards(struct exception *x)
 	return got;
 }
 
-/* Sleeps until there is work. An lcore fills `up` first and reads `sleeping` then. */
+/* Sleeps until there is work. An lcore fills `up` before it reads `sleeping`. */
 static void rest(struct exception *x)
 {
 	bool blocked = x->starved || rte_ring_free_count(x->down) == 0;
@@ -180,7 +187,8 @@ static void rest(struct exception *x)
 static void *exception_run(void *arg)
 {
 	struct exception *x = arg;
-	/* An EAL lcore id gives the thread a mempool cache; the thread works without one, but
+	/*
+	 * An EAL lcore id gives the thread a mempool cache. The thread works without one, but
 	 * slower.
 	 */
 	bool registered = rte_thread_register() == 0;

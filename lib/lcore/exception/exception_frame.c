@@ -22,7 +22,9 @@ void exception_addresses_set(struct exception_addresses *a, const struct engine_
 		__atomic_store_n(&a->half[n][0], half[0], __ATOMIC_RELAXED);
 		__atomic_store_n(&a->half[n++][1], half[1], __ATOMIC_RELAXED);
 	}
-	/* Release: pairs with exception_is_own; an entry below the count was written. */
+	/*
+	 * Release: pairs with exception_is_own. All entries below the count are written before it.
+	 */
 	__atomic_store_n(&a->count, n, __ATOMIC_RELEASE);
 }
 
