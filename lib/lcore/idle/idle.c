@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A dedicated thread and its lcore. Idle, and with --idle=adaptive, it spins a moment, then yields
- * the core after every look, then sleeps:
+ * A dedicated thread and its lcore. With --idle=adaptive, an idle thread spins a moment, then
+ * yields the core after every look, then sleeps:
  *
  *	work           idle: SPIN       YIELD                      asleep
  *	|--------------|---- 5 us ------|------- to 1 ms ----------|=== until a bell or a deadline
  *
  * If programs keep its core busy, it sleeps instead of yielding (urgency.h).
  *
- * Asleep it wakes by its eventfd (the control path, other lcores, movers), by the eventfds of
- * clients, by the port's bell, and for the next deadline. A thread that has work for it looks at
- * `sleeping` after publishing; we look at everything once more after setting it. Each side has a
- * full fence in between, so one of the two sees the other (queue/doorbell.h). While it waits its
- * seat is empty: the control path runs its messages itself (lcore.c), and wakes it only for what
- * follows from them.
+ * A sleeping thread is woken by its eventfd (the control path, other lcores, movers), by the
+ * eventfds of clients, by the port's bell, and by the next deadline. A thread that has work for it
+ * looks at `sleeping` after publishing the work. This thread looks at everything once more after
+ * setting `sleeping`. Each side has a full fence in between, so one of the two sees the other
+ * (queue/doorbell.h). A sleeping thread leaves its seat. The control path then runs messages to the
+ * lcore itself (lcore.c), and wakes the thread only for what follows from them.
  */
 #include <poll.h>
 #include <sched.h>
@@ -51,7 +51,7 @@ static int bell_of(struct lcore *l)
 	return p != NULL && l->queue != UINT16_MAX ? p->ops->bell_fd(p, l->queue) : -1;
 }
 
-/* Frames that arrive at its port do not wake it. */
+/* Whether the lcore has a port whose frames do not wake it. */
 static bool naps(const struct lcore *l, int bell)
 {
 	return l->engine->port != NULL && l->queue != UINT16_MAX && bell < 0;
@@ -72,7 +72,7 @@ static nanotime sleep_for(struct lcore *l, int bell, nanotime now)
 	return next > now ? time_earlier(most, next - now) : 0;
 }
 
-/* Edge-triggered: taking the events is enough; the eventfds are never read. */
+/* The eventfds are watched edge-triggered, so taking the events is enough. They are never read. */
 static void take_kicks(int wait_fd)
 {
 	struct epoll_event event[16];
@@ -107,7 +107,7 @@ static void wait_for_bell(struct lcore *l, int bell, nanotime now)
 		l->engine->port->ops->bell_drain(l->engine->port, l->queue);
 }
 
-/* Returns whether there was something to do before it could sleep. */
+/* True: there was something to do, so the thread did not sleep. */
 static bool sleep_once(struct lcore *l)
 {
 	int bell = bell_of(l);
@@ -149,7 +149,7 @@ static void be_idle(struct lcore *l)
 		l->idle_since = 0;
 }
 
-/* The first lcore speaks for all. */
+/* Only the first lcore logs a refusal, for all of them. */
 static void take_urgency(struct lcore *l)
 {
 	enum urgency u = l->engine->urgent ? urgency_take() : URGENCY_NORMAL;

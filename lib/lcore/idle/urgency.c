@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lcore/idle/urgency.h"
 
-/* Not <sched.h>, whose struct sched_param is the kernel's, too. libc has no functions for this. */
+/*
+ * Not <sched.h>: its struct sched_param is also defined by the kernel's headers. libc has no
+ * functions for sched_setattr(2).
+ */
 #include <linux/sched.h>
 #include <linux/sched/types.h>
 #include <sys/syscall.h>
@@ -32,7 +35,7 @@ static bool get(struct sched_attr *a)
 	return syscall(SYS_sched_getattr, 0, a, sizeof(*a), 0) == 0;
 }
 
-/* Nice value and flags stay. 0: the kernel's own slice. */
+/* Keeps the nice value and the flags. 0: the kernel's own slice. */
 static bool set_slice(struct sched_attr *a, uint64_t slice)
 {
 	a->sched_runtime = slice;
@@ -49,7 +52,7 @@ enum urgency urgency_take(void)
 		return URGENCY_OTHER_POLICY;
 	if (!set_slice(&a, SLICE_NS) || !get(&a))
 		return URGENCY_REFUSED;
-	/* Kernels without slices take the call and forget the value. */
+	/* Kernels without slices accept the call and ignore the value. */
 	return a.sched_runtime == SLICE_NS ? URGENCY_SLICE : URGENCY_UNKNOWN;
 }
 
@@ -67,7 +70,10 @@ void crowd_yielded(struct crowd *c, nanotime from, nanotime now)
 		c->late = 0;
 		return;
 	}
-	/* One alone may be any short work on this core, and programs that yield, too, are best yielded to. */
+	/*
+	 * A single late yield may be due to any short work on this core. Yielding is also best
+	 * while other programs yield, too. So only several late yields in a row count.
+	 */
 	if (++c->late >= LIMIT_YIELDS_LATE)
 		c->until = now + CROWD_FOR;
 }

@@ -2,11 +2,12 @@
 /*
  * How soon a thread gets a core that other programs keep busy (docs/decisions/0020-waking.md).
  *
- * - A short time slice, from the kernel. A thread that wakes, and has had less than its share of the
- *   core, runs at once if its slice is shorter than that of the thread that runs. The share itself stays
- *   the same, so nothing starves. It needs no privilege.
- * - A thread that yields gets a core back when the other one's slice ends, which takes milliseconds; one
- *   that sleeps gets it when it is woken. So an lcore whose yields take long sleeps instead.
+ * - The thread asks the kernel for a short time slice. A thread that wakes, and has had less than
+ *   its share of the core, runs at once if its slice is shorter than that of the running thread.
+ *   The share itself stays the same, so nothing starves. No privilege is needed.
+ * - A thread that yields gets the core back when the other thread's slice ends, which takes
+ *   milliseconds. A thread that sleeps gets it when it is woken. So an lcore whose yields take long
+ *   sleeps instead.
  */
 #ifndef LCORE_URGENCY_H
 #define LCORE_URGENCY_H
@@ -17,24 +18,24 @@
 #include "base/time.h"
 
 enum urgency {
-	URGENCY_NORMAL, /* it was not asked for, or no thread of uroce_start() polls */
+	URGENCY_NORMAL, /* no slice was asked for, or no thread of uroce_start() polls */
 	URGENCY_SLICE,
-	URGENCY_UNKNOWN, /* the kernel has no slices of a thread's own (before Linux 6.12) */
+	URGENCY_UNKNOWN, /* the kernel has no slices for single threads (before Linux 6.12) */
 	URGENCY_REFUSED, /* sched_setattr(2) failed */
-	URGENCY_OTHER_POLICY, /* somebody has chosen one (chrt(1)), which stays */
+	URGENCY_OTHER_POLICY, /* somebody has chosen another policy (chrt(1)), which stays */
 };
 
-/* "slice"; in the middle of a sentence. */
+/* For example "slice". The names fit the middle of a sentence. */
 const char *urgency_name(enum urgency u);
 
-/* Of the calling thread, until urgency_leave(). */
+/* For the calling thread, until urgency_leave(). */
 enum urgency urgency_take(void);
 void urgency_leave(enum urgency u);
 
-/* Whether programs keep a core busy that an lcore yields to. */
+/* Whether programs keep an lcore's core busy, so that yielding takes long. */
 struct crowd {
-	uint32_t late; /* yields in turn that took long */
-	nanotime until; /* do not yield before */
+	uint32_t late; /* successive yields that took long */
+	nanotime until; /* no yield before then */
 };
 
 /* The thread yielded at `from` and went on at `now`. */
