@@ -2,12 +2,12 @@
 /*
  * An lcore keeps LIMIT_BEHIND packets behind gaps, shared between users (slots.h). A queue pair has
  * at most LIMIT_WINDOW_MOST of them in each direction: the core asks for no more. A queue pair
- * whose requests reach further than LIMIT_WINDOW needs bits for them. The lcore has
- * LIMIT_BEHIND_FAR sets of such bits; a set comes back when the last request has gone on. A packet
- * without room is dropped and counted, and its sender sends it again.
+ * whose requests reach further than LIMIT_WINDOW needs extra bits for them. The lcore has
+ * LIMIT_BEHIND_FAR sets of such bits; a set comes back when the last kept request has gone on. A
+ * packet without room is dropped and counted, and its sender sends it again.
  *
  * A kept packet is passed to the core once more when nothing before it is missing. Only then is it
- * checked, as if it came then. If its queue pair or mover cannot take it, it stays first.
+ * checked, as if it had just arrived. If its queue pair or mover cannot take it, it stays first.
  */
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ struct behind_far *behind_far_create(void)
 	return far;
 }
 
-/* False: it needs bits, and none are left. */
+/* False: the packet needs extra bits, and none are left. */
 static bool has_bits(struct lcore *l, struct engine_qp *q, const struct packet *p)
 {
 	if (!qp_is_far(q->core, p))
@@ -57,7 +57,10 @@ static struct held_queue *queue_of(struct engine_qp *q, const struct packet *p)
 	return &q->behind[opcode_is(p->opcode, OP_RESPONSE)];
 }
 
-/* Inserts it behind those with smaller PSNs; most packets come in order. */
+/*
+ * Inserts the packet behind those with smaller PSNs. The search starts at the end, because most
+ * packets come in order.
+ */
 static void insert(struct engine_qp *q, struct held_packet *e)
 {
 	struct held_queue *list = queue_of(q, &e->packet);
@@ -72,7 +75,7 @@ static void insert(struct engine_qp *q, struct held_packet *e)
 	q->behind_count++;
 }
 
-/* The caller has it until slot_free(). */
+/* The caller owns the packet until slot_free(). */
 static void take_out(struct engine_qp *q, struct held_packet *e)
 {
 	TAILQ_REMOVE(queue_of(q, &e->packet), e, place);
@@ -114,7 +117,7 @@ static bool release_first(struct lcore *l, struct engine_qp *q, struct held_queu
 
 void behind_release(struct lcore *l, struct engine_qp *q, nanotime now)
 {
-	/* As many turns as there are packets: each turn takes one out, and none is put back. */
+	/* There are at most as many rounds as packets: each takes one out, and none is put back. */
 	while (release_first(l, q, &q->behind[0], now) || release_first(l, q, &q->behind[1], now))
 		continue;
 	bits_back(l, q);

@@ -10,7 +10,7 @@
 
 struct behind_far *behind_far_create(void); /* NULL: no memory; free() it */
 
-/* The core asks to keep this packet. True: the packet and the mbuf are kept. False: no room. */
+/* Keeps a packet that the core cannot take yet, and the mbuf with it. False: no room. */
 bool behind_keep(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m,
 		 nanotime now);
 /* Passes on the packets that no longer wait, in order. */

@@ -30,7 +30,8 @@ static bool put(struct lcore *to, struct rte_mbuf *m)
 {
 	if (rte_ring_enqueue(to->inbox, m) != 0)
 		return false;
-	queue_fence(); /* the frame is in the ring before the flag is read: pairs with idle.c */
+	/* The fence puts the frame into the ring before the flag is read. It pairs with idle.c. */
+	queue_fence();
 	if (__atomic_load_n(&to->sleeping, __ATOMIC_SEQ_CST))
 		lcore_wake(to);
 	return true;
@@ -42,7 +43,10 @@ void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m, uint32_t m
 	uint32_t bit = 1u << to->index;
 
 	m->hash.usr = mark;
-	/* A waiting frame may be for the same lcore: frames stay in order. */
+	/*
+	 * While frames wait, one of them may be for the same lcore. New frames wait behind them, to
+	 * stay in order.
+	 */
 	if (!crossing_waits(l) && put(to, m)) {
 		c->stuck &= ~bit;
 		return;
@@ -61,7 +65,7 @@ bool crossing_takes(struct lcore *l, struct rte_mbuf *m)
 	struct lcore *to;
 	uint32_t qpn;
 
-	if (frame_is_watched(l->engine)) /* a capture sees the frame where it arrived */
+	if (frame_is_watched(l->engine)) /* a capture sees frames on the lcore where they arrived */
 		return false;
 	qpn = packet_peek(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len);
 	q = qpn != 0 ? directory_find(l->engine, qpn) : NULL;
@@ -75,7 +79,7 @@ bool crossing_takes(struct lcore *l, struct rte_mbuf *m)
 	return true;
 }
 
-/* Nothing crossed for too long: all lcores that frames wait for are stuck. */
+/* Nothing crossed for too long, so all lcores for which frames wait are stuck. */
 static void get_stuck(struct lcore *l)
 {
 	struct crossing *c = l->crossing;
@@ -92,7 +96,7 @@ uint32_t crossing_flush(struct lcore *l, nanotime now)
 	struct crossing *c = l->crossing;
 	uint32_t full = 0, kept = c->tail, n;
 
-	/* Frames for one lcore do not wait for another's, and stay in order. */
+	/* Frames for one lcore stay in order, and do not wait for frames for another one. */
 	for (uint32_t i = c->tail; i != c->head; i++) {
 		struct lcore *to = c->frame[i % LIMIT_CROSSING].to;
 

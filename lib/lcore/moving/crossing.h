@@ -11,9 +11,9 @@
  * always reads its own inbox, so two lcores that wait for each other go on.
  *
  * Waiting has two bounds. Frames beyond LIMIT_CROSSING are dropped: copies for groups and frames
- * that cross twice can exceed it. An lcore whose inbox takes nothing for LIMIT_STUCK_MS is stuck
- * (an embedding program does not poll it): frames for it are dropped until its inbox takes one.
- * Both count as `hand_over_full`.
+ * that cross twice can exceed it. An lcore whose inbox takes nothing for LIMIT_STUCK_MS is stuck,
+ * for example because an embedding program does not poll it. Frames for a stuck lcore are dropped
+ * until its inbox takes one. Both drops count as `hand_over_full`.
  */
 #ifndef LCORE_CROSSING_H
 #define LCORE_CROSSING_H
@@ -30,12 +30,12 @@ struct crossing {
 		struct lcore *to;
 	} frame[LIMIT_CROSSING]; /* frame[tail .. head), free-running */
 	uint32_t head, tail;
-	uint32_t stuck; /* lcores, a bit each */
-	nanotime since; /* no frame crossed since then; 0: none waited at the last look */
+	uint32_t stuck; /* one bit for each lcore that is stuck */
+	nanotime since; /* no frame has crossed since then; 0: none waited at the last look */
 };
 
 struct crossing *crossing_create(void);
-/* Frees the frames, too. */
+/* Also frees the frames. */
 void crossing_destroy(struct crossing *c);
 
 /* Frames wait: the lcore may not sleep, and does not poll the port. */
@@ -44,10 +44,13 @@ static inline bool crossing_waits(const struct lcore *l)
 	return l->crossing->head != l->crossing->tail;
 }
 
-/* A frame of the port. True: it is for a queue pair of another lcore, and goes there undecoded. */
+/*
+ * A frame from the port. True: it is for a queue pair of another lcore, and was sent there
+ * undecoded.
+ */
 bool crossing_takes(struct lcore *l, struct rte_mbuf *m);
 
-/* Tries again. Returns how many frames crossed. */
+/* Tries the waiting frames again. Returns how many crossed. */
 uint32_t crossing_flush(struct lcore *l, nanotime now);
 
 #endif

@@ -2,7 +2,8 @@
 /*
  * Holds packets of queue pairs whose copies a mover makes, while that mover has all the jobs it may
  * have. Packets wait in order, one list for each queue pair, until jobs are back. A drop would cost
- * a reliable peer all that it sent behind the packet, and would lose a datagram for good.
+ * more: a reliable peer would send again all that it sent behind the packet, and a datagram would
+ * be lost for good.
  *
  *	rx -- fits --> the core            jobs come back (place_poll)
  *	   \- not ---> held by its queue pair ---- fits --> the core
@@ -23,7 +24,7 @@
 struct holding {
 	struct slots *slots;
 	struct waiting_list waiting; /* queue pairs that hold packets, */
-	uint32_t queues; /* so many */
+	uint32_t queues; /* ... and how many they are */
 };
 
 struct holding *holding_create(void)
@@ -67,7 +68,7 @@ bool hold_packet(struct lcore *l, struct engine_qp *q, const struct packet *p, s
 	return true;
 }
 
-/* The oldest. The caller has it until slot_free(). */
+/* Takes the oldest packet. The caller owns it until slot_free(). */
 static struct held_packet *take(struct holding *h, struct engine_qp *q)
 {
 	struct held_packet *e = STAILQ_FIRST(&q->held);
@@ -103,7 +104,10 @@ bool hold_release_of(struct lcore *l, struct engine_qp *q, nanotime now)
 	return true;
 }
 
-/* One round over all queue pairs; a served one goes behind those that were not. */
+/*
+ * One round over all queue pairs. Each goes to the end of the list, served or not, so all get a
+ * turn.
+ */
 bool hold_release(struct lcore *l, uint32_t *work, nanotime now)
 {
 	struct holding *h = l->holding;

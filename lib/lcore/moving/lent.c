@@ -21,14 +21,14 @@ bool lent_may(const struct lcore *l, const struct staged_frame *s)
 	       !l->gather.has_peer && (p->dest_qpn & 15) == l->index && !lent_is_watched(l);
 }
 
-/* Its place in the frame. */
+/* Where the payload belongs in the frame. */
 static uint8_t *place_of(const struct packet *p, struct rte_mbuf *m)
 {
 	return rte_pktmbuf_mtod(m, uint8_t *) + m->data_len - ICRC_LENGTH - p->pad -
 	       p->payload_length;
 }
 
-/* NULL: the payload is gone, or is not in one piece of memory that the engine maps. */
+/* NULL: the payload is gone, or it is not one piece of memory that the engine maps. */
 static const uint8_t *octets_of(struct lcore *l, const struct engine_qp *sender,
 				const struct packet *p, enum reason *why)
 {
@@ -55,7 +55,10 @@ bool lent_fill(struct lcore *l, struct staged_frame *s)
 	return true;
 }
 
-/* Others read the payload, which may not change meanwhile, or keep more than the payload. */
+/*
+ * Whether q's receive path only copies the payload. Other receivers read the payload, which must
+ * not change meanwhile, or keep more than the payload.
+ */
 static bool takes_octets_only(const struct lcore *l, const struct engine_qp *q)
 {
 	return q != NULL && !q->raw && q->type == QP_TYPE_RC && qp_lcore(q) == l &&

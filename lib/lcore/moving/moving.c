@@ -11,14 +11,14 @@
  *
  *	free -- moving_open --> open -- moving_flush --> busy (at the mover) -- place_poll --> free
  *
- * A job may write memory that the engine maps, in order among the others. Before such memory goes,
- * the control path takes it out of all jobs (moving_revoke), because jobs may be stuck for ever. If
- * the program takes the memory back but the region stays, the copies go there as peer memory
- * (moving_leave).
+ * A job may write memory that the engine maps, in order with its other copies. Before such memory
+ * goes away, the control path takes it out of all jobs (moving_revoke), because jobs may be stuck
+ * for ever. If the program takes the memory back but the region stays, the copies go there as peer
+ * memory (moving_leave).
  *
  * An lcore has a fixed number of jobs. A user may have as many as are left for others. So a user
- * whose copies are stuck has at most half of them, whatever number of programs the user runs; the
- * next user has half of the rest. A few are kept for users who have none. Programs of one user
+ * whose copies are stuck has at most half of them, however many programs the user runs; the next
+ * user has at most half of the rest. A few are kept for users who have none. Programs of one user
  * share in the same way. A packet without a free job is held (hold.c). A queue pair that wants to
  * send waits until a job is back.
  *
@@ -45,10 +45,10 @@ struct moving_job {
 	struct mover_batch batch; /* first */
 	LIST_ENTRY(moving_job) link;
 	struct client *client;
-	uint64_t serial; /* of this lcore's jobs */
+	uint64_t serial; /* number of the job, in this lcore's order */
 	struct copy_batch tickets;
 	uint32_t frames;
-	bool tried; /* an atomic that the lcore tries, no mover has it */
+	bool tried; /* an atomic that the lcore itself tries again; no mover has the job */
 	struct pending_ticket pending[LIMIT_JOB_TICKETS];
 	struct staged_frame frame[LIMIT_TURN];
 	struct peer_copy copy[LIMIT_JOB_COPIES];
@@ -61,9 +61,9 @@ struct moving {
 	struct job_list open; /* of this rx round, at most one of each client */
 	struct job_list busy;
 	uint32_t free_count;
-	uint64_t serial; /* of the newest */
-	uint8_t jobs_of[LIMIT_CLIENTS]; /* by the client's number: not free */
-	uint8_t jobs_of_user[LIMIT_CLIENTS]; /* by the user's */
+	uint64_t serial; /* of the newest job */
+	uint8_t jobs_of[LIMIT_CLIENTS]; /* jobs that are not free, by the client's number */
+	uint8_t jobs_of_user[LIMIT_CLIENTS]; /* ... and by the user's */
 	uint32_t leaving_count; /* detached clients with jobs */
 	struct client *leaving[LIMIT_CLIENTS];
 	uint32_t tries; /* jobs that are atomics to be tried again */
@@ -96,7 +96,7 @@ bool moving_under_way(const struct lcore *l)
 	return !LIST_EMPTY(&l->moving->busy) || !LIST_EMPTY(&l->moving->open);
 }
 
-/* share: the jobs left for its user must be at least this many times the program's. */
+/* The jobs left for the program's user must be more than `share` times those of the program. */
 static bool may_take(const struct moving *m, const struct client *c, uint32_t share)
 {
 	uint32_t of_user = m->jobs_of_user[c->user], room = 0;
@@ -108,7 +108,10 @@ static bool may_take(const struct moving *m, const struct client *c, uint32_t sh
 	return share * m->jobs_of[c->number] < room;
 }
 
-/* Half of what receiving may take, so that arriving packets do not wait for packets to be sent. */
+/*
+ * Sending may take half of what receiving may, so that arriving packets do not wait for outgoing
+ * ones.
+ */
 bool moving_may_send(const struct lcore *l, const struct client *c)
 {
 	return may_take(l->moving, c, 2);
@@ -168,7 +171,7 @@ static void frames_finish(struct lcore *l, struct moving_job *j, nanotime now)
 {
 	struct engine_qp *q = j->frame[0].qp;
 
-	if (q == NULL) { /* detached meanwhile */
+	if (q == NULL) { /* the queue pair was detached meanwhile */
 		for (uint32_t i = 0; i < j->frames; i++)
 			rte_pktmbuf_free(j->frame[i].mbuf);
 		return;
@@ -192,8 +195,8 @@ static void job_done(struct lcore *l, struct moving_job *j, nanotime now)
 }
 
 /*
- * A job without copies goes, too: tickets of direct memory must not be settled before an earlier
- * one under way, and the mover returns jobs in order.
+ * A job without copies is submitted, too. Its tickets, of direct memory, must not be settled before
+ * those of an earlier job under way, and the mover returns jobs in order.
  */
 static void job_submit(struct lcore *l, struct moving_job *j, nanotime now)
 {
@@ -269,11 +272,14 @@ uint32_t moving_frames(struct lcore *l, uint32_t first, uint32_t end, uint32_t k
 		struct moving_job *j = job_take(l, q->client, &l->moving->busy);
 		bool full = false;
 
-		/* Without a job the turn is undone: these frames were never sent. */
+		/* Without a job the turn is undone: the frames count as never sent. */
 		for (; first < end && l->stage[first].qp == q; first++) {
 			struct staged_frame *s = &l->stage[first];
 
-			/* The mover is new: turns from before it may be more than a job holds. */
+			/*
+			 * If the mover is new, the turn may be from before it, and hold more than
+			 * one job does.
+			 */
 			full |= j != NULL && (j->frames == LIMIT_TURN ||
 					      j->batch.count + s->peer_count > LIMIT_JOB_COPIES);
 			if (j == NULL || full) {
@@ -327,7 +333,7 @@ uint32_t moving_collect(struct lcore *l, nanotime now)
 
 void moving_detach(struct lcore *l, struct client *c)
 {
-	/* Its queue pairs may still hand in jobs; they are detached later. */
+	/* The client's queue pairs may still hand in jobs. They are detached later. */
 	if (client_mover(c) != NULL)
 		l->moving->leaving[l->moving->leaving_count++] = c;
 }
@@ -505,7 +511,7 @@ void moving_revoke(struct lcore *l, const struct client *c, const struct region 
 {
 	struct moving_job *j;
 
-	/* No job is open between bursts. */
+	/* No job is open between bursts, so the busy ones are all. */
 	LIST_FOREACH(j, &l->moving->busy, link)
 	job_revoke(l, j, c, r);
 }
@@ -520,7 +526,10 @@ static void job_leave(struct lcore *l, struct moving_job *j, const struct client
 		    copy->owner != c->number || !left(c, copy->direct))
 			continue;
 		copy->memory = j->client != c ? c->memory : NULL;
-		/* Release: pairs with the mover's, which finds the memory then. */
+		/*
+		 * Release: pairs with the mover's acquire. A mover that sees NULL also sees
+		 * `memory`.
+		 */
 		__atomic_store_n(&copy->direct, NULL, __ATOMIC_RELEASE);
 		__atomic_fetch_sub(&l->engine->direct_moves[c->number], 1, __ATOMIC_RELAXED);
 	}

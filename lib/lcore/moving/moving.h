@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Jobs for movers, see moving.c. Between place.c, hold.c, tx.c and the control path. */
+/* Jobs for movers (moving.c). Used by place.c, hold.c, tx.c and the control path. */
 #ifndef LCORE_MOVING_H
 #define LCORE_MOVING_H
 
@@ -11,18 +11,21 @@ struct mover_batch;
 
 /* A received packet whose copies are not made yet. */
 struct pending_ticket {
-	struct engine_qp *qp; /* NULL: detached meanwhile */
+	struct engine_qp *qp; /* NULL: it was detached meanwhile */
 	uint64_t ticket;
 	struct rte_mbuf *mbuf; /* holds the source until the copy is made */
 	union {
-		uint64_t value; /* ... or here it is: an atomic's result */
-		struct peer_atomic atomic; /* ... or no copy is made, but an atomic */
+		uint64_t value; /* ... or this is the source: an atomic's result */
+		struct peer_atomic atomic; /* ... or nothing is copied: an atomic is executed */
 	};
 	uint32_t first, count; /* copies */
 	bool is_atomic;
 };
 
-/* Copies of an rx round: made by the lcore, or, for one program, by a mover in a job. */
+/*
+ * Copies of an rx round. The lcore makes them, or, for a program with a mover, the mover does in a
+ * job.
+ */
 struct copy_batch {
 	uint32_t copies;
 	uint32_t tickets;
@@ -38,7 +41,10 @@ struct copy_batch {
 
 static inline struct mover *client_mover(const struct client *c)
 {
-	/* The control thread may give a client a mover at any time, and never takes one away. */
+	/*
+	 * Acquire, because the control thread may give a client a mover at any time. It never takes
+	 * one away.
+	 */
 	return __atomic_load_n(&c->mover, __ATOMIC_ACQUIRE);
 }
 
@@ -49,15 +55,15 @@ void moving_destroy(struct moving *m);
 bool moving_under_way(const struct lcore *l);
 
 /*
- * Receiving. A job of the client's with room for one more packet, or NULL: none before others are
- * back. The job stays open until moving_flush sends it off.
+ * Receiving. Returns a job of the client's with room for one more packet, and keeps it open until
+ * moving_flush sends it off. NULL: the client gets no job before others are back.
  */
 struct copy_batch *moving_open(struct lcore *l, struct client *c, nanotime now);
 void moving_flush(struct lcore *l, nanotime now);
-/* The job that moving_open gave, for the packet's copies. */
+/* The job that moving_open gave, for this packet's copies. */
 struct copy_batch *moving_opened(const struct lcore *l, const struct client *c);
 
-/* Whether there is a job to send with, for a program with a mover. */
+/* Whether a program with a mover may have a job to send with. */
 bool moving_may_send(const struct lcore *l, const struct client *c);
 /* Sending. False: queue pairs of this program must wait for jobs (moving_starve). */
 static inline bool moving_can_send(const struct lcore *l, const struct client *c)
@@ -65,7 +71,7 @@ static inline bool moving_can_send(const struct lcore *l, const struct client *c
 	return client_mover(c) == NULL || moving_may_send(l, c);
 }
 
-/* The queue pair has no turn until a job is back. */
+/* The queue pair gets no turn until a job is back. */
 void moving_starve(struct lcore *l, struct engine_qp *q);
 /* How far gather_count may grow in a turn of this client's queue pair. */
 static inline uint32_t moving_room(const struct lcore *l, const struct client *c)
@@ -75,19 +81,22 @@ static inline uint32_t moving_room(const struct lcore *l, const struct client *c
 	return MIN_OF(l->gather_count + LIMIT_JOB_COPIES, LIMIT_GATHER);
 }
 
-/* The queue pairs without a turn for now: their frames are with a mover, or they wait for jobs. */
+/*
+ * Visits the queue pairs that have no turn for now: their frames are with a mover, or they wait for
+ * jobs.
+ */
 void moving_each_sender(const struct lcore *l, void (*visit)(struct engine_qp *q, void *arg),
 			void *arg);
 /*
- * Staged frames [first, end), of one client, leave with jobs; those that cannot are kept in the
- * stage from index `kept` on. Returns the new `kept`.
+ * Sends the staged frames [first, end), all of one client, as jobs. Those that get no job are kept
+ * in the stage from index `kept` on. Returns the new `kept`.
  */
 uint32_t moving_frames(struct lcore *l, uint32_t first, uint32_t end, uint32_t kept, nanotime now);
 
 /*
- * Atomics of queue pairs without a mover, on peer memory. The lcore tries an atomic again whose
- * stripe is taken, as a job of its own; packets of its queue pair are held until it is done. Called
- * only after moving_can_try, for the same packet.
+ * Atomics of queue pairs without a mover, on peer memory. If the stripe of an atomic is taken, the
+ * lcore tries it again, as a job of its own. Packets of its queue pair are held until it is done.
+ * Called only after moving_can_try, for the same packet.
  */
 bool moving_can_try(const struct lcore *l, const struct client *c);
 void moving_try_again(struct lcore *l, struct engine_qp *q, const struct peer_memory *m,
@@ -97,29 +106,29 @@ bool moving_tries(const struct lcore *l);
 
 /*
  * By lcore_call: movers no longer write to direct memory of this region (NULL: of any region of the
- * client). A mover may be about to: see client_memory_revoke.
+ * client). A mover that has begun may still write: see client_memory_revoke.
  */
 void moving_revoke(struct lcore *l, const struct client *c, const struct region *r);
 
 /*
- * By lcore_call: from now on movers write as peer memory to the client's direct memory for which
- * `left` is true. A mover may be about to write it: see client_memory_leave.
+ * By lcore_call: from now on, movers write to the client's direct memory for which `left` is true
+ * as peer memory. A mover that has begun may still write directly: see client_memory_leave.
  */
 void moving_leave(struct lcore *l, const struct client *c,
 		  bool (*left)(const struct client *c, const void *at));
 
-/* The newest job of this lcore: later jobs have greater numbers. */
+/* The number of this lcore's newest job. Later jobs have greater numbers. */
 uint64_t moving_newest(const struct lcore *l);
-/* Jobs of this client, up to that one, under way on this lcore. */
+/* The client's jobs under way on this lcore, with numbers up to `newest`. */
 uint32_t moving_jobs_of(const struct lcore *l, const struct client *c, uint64_t newest);
-/* Jobs of other clients' queue pairs, from or to this client's memory. */
+/* Such jobs of other clients' queue pairs, from or to this client's memory. */
 uint32_t moving_jobs_into(const struct lcore *l, const struct client *c, uint64_t newest);
 void moving_forget(struct lcore *l, struct engine_qp *q);
 /* Takes back finished jobs and resumes what waited for them. Returns how many. */
 uint32_t moving_collect(struct lcore *l, nanotime now);
-/* The program is detached from the lcore. Its jobs under way are still taken back. */
+/* The program is detached from the lcore. Jobs still under way come back later. */
 void moving_detach(struct lcore *l, struct client *c);
-/* All its jobs were taken back: the lcore has nothing of the program any more. */
+/* All jobs of the program have come back: the lcore has nothing of it any more. */
 bool moving_left(struct lcore *l, const struct client *c);
 
 /* place.c: reports one ticket by the result of its copies, and frees its buffer. */

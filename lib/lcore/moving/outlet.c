@@ -66,8 +66,8 @@ static void drop(struct lcore *l, const struct outlet *o, const struct staged_fr
 }
 
 /*
- * The packet left, or was lost on the way out. An unreliable service is done with it; for other
- * services the peer's time begins here.
+ * The packet left, or was lost on the way out. An unreliable service is done with it. For other
+ * services the time that the peer has to answer begins here.
  */
 static void left(struct lcore *l, const struct staged_frame *s, nanotime now)
 {
@@ -110,7 +110,7 @@ bool outlet_keep(struct lcore *l, const struct staged_frame *s, nanotime now)
 	return true;
 }
 
-/* Sends the oldest frames that go to the port as they are, in one burst. */
+/* Sends the oldest frames in one burst, up to the first one that does not go to the port. */
 static uint32_t port_run(struct lcore *l, struct outlet *o)
 {
 	struct staged_frame *s[LIMIT_BURST];
@@ -139,7 +139,7 @@ static uint32_t outlet_try(struct lcore *l, struct outlet *o)
 	return frame_send_one(l, s);
 }
 
-/* Once each time it gets stuck, so the cost of the message does not matter. */
+/* Logs one warning each time the port gets stuck, so the cost of the message does not matter. */
 static void get_stuck(struct lcore *l, struct outlet *o, nanotime now)
 {
 	if (o == &l->outlets->outlet[OUTLET_PORT])
