@@ -3,7 +3,7 @@
 
 #include "lcore/raw/flow_table.h"
 
-/* Normal rules by priority, then the others in any order. */
+/* Normal rules come first, by priority. The others follow in any order. */
 static uint64_t place_of(const struct flow_rule *r)
 {
 	return r->kind == FLOW_NORMAL ? r->priority : UINT64_MAX;

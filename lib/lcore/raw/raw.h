@@ -2,9 +2,9 @@
 /*
  * Raw queue pairs (IBV_QPT_RAW_PACKET): whole Ethernet frames in and out.
  *
- *	post_send --> core --> raw_build, raw_seal: gathered, segmented, summed, judged
- *		  --> the port; and round inside the engine if the destination is our own MAC
- *		      address (only there) or a multicast one (there as well)
+ *	post_send --> core --> raw_build, raw_seal: gathers, segments, sums and checks the frame
+ *		  --> the port; instead the loop inside the engine if the frame is for our own
+ *		      MAC address; both if it is for a multicast address
  *	port, loop --> raw_input: steering rules --> each queue pair or WQ gets a copy on its lcore
  *
  * A WQ (ibv_create_wq(3)) is a raw queue pair without a send queue. A queue pair with an
@@ -42,7 +42,7 @@ struct rss {
 	uint32_t qpn[LIMIT_RWQ_TABLE];
 };
 
-/* Each lcore counts in its own cache line; a reader adds them up. */
+/* Each lcore counts in a cache line of its own. A reader adds them up. */
 struct flow_counters {
 	struct {
 		uint64_t packets, octets;
@@ -57,7 +57,7 @@ struct engine_counters {
 struct engine_flow {
 	struct raw_object o;
 	struct flow_rule rule;
-	struct engine_qp *qp; /* one of these two */
+	struct engine_qp *qp; /* this, or ... */
 	struct rss *rss;
 	struct engine_counters *counters; /* NULL: none */
 	LIST_ENTRY(engine_flow) link; /* of all flows of the engine */
@@ -66,13 +66,13 @@ struct engine_flow {
 /* ---- receiving (rx.c calls) ---- */
 
 /*
- * A frame that is not a RoCE packet for this engine (`roce` false), or may be one (true: only
- * sniffers see it). Returns true if the mbuf is gone: rules took it, and nothing else needs it.
+ * Offers a frame to the steering rules. `roce` true: it may be a RoCE packet for this engine, so
+ * only sniffers see it. Returns true if the mbuf is gone: rules took it, and nothing else needs it.
  */
 bool raw_input(struct lcore *l, struct rte_mbuf *m, bool roce, nanotime now);
-/* A frame that raw_send put into the loop. The mbuf is gone. */
+/* A frame that raw_send put into the loop. Takes the mbuf. */
 void raw_looped(struct lcore *l, struct rte_mbuf *m, nanotime now);
-/* A frame that another lcore steered to a queue pair of this one. The mbuf is gone. */
+/* A frame that another lcore steered to a queue pair of this one. Takes the mbuf. */
 void raw_arrived(struct lcore *l, struct rte_mbuf *m, nanotime now);
 
 static inline bool raw_steering(const struct engine *e)
@@ -85,13 +85,15 @@ static inline bool raw_steering(const struct engine *e)
 /* The most peer copies of one request: its spans, cut at its segments. */
 #define RAW_COPIES (LIMIT_SPANS + LIMIT_TSO_SEGMENTS)
 
-/* Gathers the frame (or begins to, where peer memory is read later). */
+/* Gathers the frame, or begins to if peer memory is read later. */
 void raw_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s);
-/* All octets are in the frame: checks, sums and segments it, and decides where it goes. */
+/*
+ * Called when all octets are in the frame. Checks, segments and sums it, and decides where it goes.
+ */
 void raw_seal(struct lcore *l, struct staged_frame *s);
 /* Tells the core why a frame is not sent, and counts it. */
 void raw_refused(struct lcore *l, const struct staged_frame *s, nanotime now);
-/* Sends one frame, or its segments. False: no room; s->mbuf is the rest. */
+/* Sends one frame, or its segments. False: there is no room, and s->mbuf is what remains. */
 bool raw_send(struct lcore *l, struct staged_frame *s);
 
 #endif

@@ -91,7 +91,7 @@ static void parse_ipv4(struct raw_frame *f, const uint8_t *frame, size_t length)
 		return;
 	header = (ip[0] & 15u) * 4;
 	total = load_be16(ip + 2);
-	/* The sender may leave the lengths open (TSO), so the frame's length decides. */
+	/* The sender may leave the lengths unset (TSO), so the frame's length decides. */
 	if (ip[0] >> 4 != 4 || header < IPV4_LENGTH || header > room)
 		return;
 	f->cut = false;
@@ -116,7 +116,7 @@ static bool is_extension(uint8_t next)
 	       next == PROTOCOL_AH || next == PROTOCOL_OPTIONS || next == PROTOCOL_MOBILITY;
 }
 
-/* Walks the extension headers of `next`. False: they do not end inside the packet. */
+/* Walks the extension headers from `next` on. False: they do not end inside the packet. */
 static bool walk_extensions(struct raw_frame *f, const uint8_t *frame, uint8_t *next, size_t *at)
 {
 	for (uint32_t i = 0; is_extension(*next) && !f->later_fragment; i++) {
@@ -199,8 +199,8 @@ void raw_frame_parse_ip(struct raw_frame *f, const uint8_t *octets, size_t l3, s
 }
 
 /*
- * A receiver may see other lengths than this engine (either may ignore the IPv4 total length). So
- * the port is read if the frame has its octets, whether or not the packet does.
+ * The receiver may compute other lengths than this engine does: either may ignore the IPv4 total
+ * length. So the port is read if the frame is long enough, even if the packet is not.
  */
 bool raw_frame_is_roce(const struct raw_frame *f, const uint8_t *frame, size_t length)
 {
@@ -214,13 +214,13 @@ bool raw_frame_is_roce(const struct raw_frame *f, const uint8_t *frame, size_t l
 
 /* ---- checksums ---- */
 
-/* Not complemented yet. */
+/* The ones' complement sum, not inverted. */
 static uint16_t sum_of(const uint8_t *octets, size_t length)
 {
 	return rte_be_to_cpu_16(rte_raw_cksum(octets, length));
 }
 
-/* Over the pseudo header and layer 4, including the checksum field as it stands. */
+/* The sum over the pseudo header and layer 4, including the checksum field as it stands. */
 static uint16_t sum_l4(const struct raw_frame *f, const uint8_t *frame)
 {
 	uint16_t length = (uint16_t)(f->end - f->l4);

@@ -35,10 +35,13 @@ uint32_t raw_hash(const struct raw_frame *f, uint32_t fields, const uint8_t key[
 
 	append(&t, (fields & src) != 0, f->key.src_ip, address);
 	append(&t, (fields & dst) != 0, f->key.dst_ip, address);
-	/* The fragments of a packet stay together: only the first would have ports. */
+	/*
+	 * Ports are left out of fragments, because only the first fragment of a packet has them. So
+	 * all fragments of a packet go to the same entry.
+	 */
 	append(&t, (fields & src_port) != 0 && !f->fragment, f->key.src_port, 2);
 	append(&t, (fields & dst_port) != 0 && !f->fragment, f->key.dst_port, 2);
-	/* Zeros follow an odd half word; they do not change the hash. */
+	/* The last word is filled up with zeros, which do not change the hash. */
 	for (uint32_t i = 0; i < TUPLE_WORDS; i++)
 		word[i] = load_be32(t.octet + (size_t)i * 4);
 	return rte_softrss(word, (t.length + 3) / 4, key);

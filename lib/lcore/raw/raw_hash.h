@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receive side scaling: which entry of an indirection table a frame goes to. Toeplitz over the
- * chosen fields, in the order of Microsoft's specification: source address, destination address,
- * source port, destination port.
+ * Receive side scaling: chooses the entry of an indirection table for a frame. The Toeplitz
+ * function is applied to the chosen fields, in the order of Microsoft's specification: source
+ * address, destination address, source port, destination port.
  */
 #ifndef LCORE_RAW_HASH_H
 #define LCORE_RAW_HASH_H
@@ -24,7 +24,7 @@ enum rss_field {
 	RSS_FIELDS = 0xff,
 };
 
-/* 0 for a frame without any of the fields. */
+/* Returns 0 for a frame that has none of the fields. */
 uint32_t raw_hash(const struct raw_frame *f, uint32_t fields, const uint8_t key[RSS_KEY_LENGTH]);
 
 #endif

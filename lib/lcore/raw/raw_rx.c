@@ -19,7 +19,7 @@
 #define TAG_OCTETS     4u
 #define NOBODY	       0u /* no queue pair has this number */
 
-/* The data that goes with a buffer to another lcore. */
+/* Stores in a buffer what the receiving lcore must know. */
 static void put_mark(struct rte_mbuf *m, uint32_t qpn, uint32_t tag, bool checksums_right)
 {
 	m->tx_offload = (uint64_t)tag << 32 | qpn;
@@ -100,7 +100,7 @@ static bool blocked(struct lcore *l, uint32_t qpn, uint32_t sender)
 	return q != NULL && (q->raw_flags & RAW_BLOCK_LOOPBACK);
 }
 
-/* Gives a copy to each rule's queue pair; the frame itself is consumed if `whole`. */
+/* Gives a copy to each rule's queue pair. `whole`: the frame itself is consumed, too. */
 static void spread(struct lcore *l, struct rte_mbuf *m, const struct raw_frame *f,
 		   const struct flow_match *match, uint32_t sender, bool whole, nanotime now)
 {
@@ -131,7 +131,9 @@ static void spread(struct lcore *l, struct rte_mbuf *m, const struct raw_frame *
 		rte_pktmbuf_free(m);
 }
 
-/* ARP, neighbour discovery, echo, group membership: the control thread needs them, too. */
+/*
+ * ARP, neighbour discovery, echo and group membership: the control thread also needs these frames.
+ */
 static bool for_control(const struct raw_frame *f)
 {
 	if (load_be16(f->key.ether_type) == ETHERTYPE_ARP)
@@ -143,7 +145,9 @@ static bool for_control(const struct raw_frame *f)
 
 bool raw_input(struct lcore *l, struct rte_mbuf *m, bool roce, nanotime now)
 {
-	/* Acquire: sees the table's rules. The table stays until this burst is over. */
+	/*
+	 * Acquire: sees the rules of the table. The table is not freed before this burst is over.
+	 */
 	const struct flow_table *t = __atomic_load_n(&l->engine->flows, __ATOMIC_ACQUIRE);
 	struct flow_match match;
 	struct raw_frame f;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames from raw queue pairs. A TSO request is cut into segments while it is gathered: one buffer
- * each, chained by mbuf.next until they leave, so no octet is copied twice. (rte_gso of DPDK 22.11
- * does not know TCP over IPv6, and leaves the checksums to the port.)
+ * Frames from raw queue pairs. A TSO request is cut into segments while it is gathered, so no octet
+ * is copied twice. Each segment is a buffer; they are chained by mbuf.next until they leave.
+ * rte_gso of DPDK 22.11 is not used: it does not know TCP over IPv6, and leaves the checksums to
+ * the port.
  */
 #include <string.h>
 
@@ -14,13 +15,13 @@
 
 /* ---- gathering ---- */
 
-/* The place of the next octet. Segments have at most `most` octets of payload behind the header. */
+/* Where the next octet goes. A segment has at most `most` octets of payload behind the header. */
 struct writer {
 	struct lcore *l;
 	struct staged_frame *s;
 	struct rte_mbuf *last;
 	uint32_t segments;
-	uint32_t room; /* of the last segment, octets */
+	uint32_t room; /* octets, in the last segment */
 	uint32_t most;
 	uint32_t header_length;
 	uint8_t header[LIMIT_TSO_HEADER];
@@ -107,7 +108,7 @@ static bool copy_span(struct writer *w, const struct span *from, uint32_t skip)
 	return true;
 }
 
-/* The header is the first span, direct (it lies in the send window). */
+/* The header is the first span. It is direct, because it lies in the send window. */
 static void take_header(struct writer *w, const struct span_list *g, uint32_t octets)
 {
 	w->header_length = octets;
@@ -149,7 +150,7 @@ void raw_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
 	} else {
 		memcpy(extend(s->mbuf, p->payload_length), p->payload, p->payload_length);
 	}
-	/* A dropped frame needs no payload. */
+	/* A frame that is refused or lost needs no payload. */
 	if (s->failed || s->sealed)
 		l->gather_count = s->peer_first;
 	s->peer_count = (uint16_t)(l->gather_count - s->peer_first);
@@ -224,7 +225,10 @@ static bool loop(struct lcore *l, struct rte_mbuf *m, uint32_t sender)
 	return true;
 }
 
-/* A copy for receivers on this host, while the frame itself goes to the port; NULL: none listen. */
+/*
+ * A copy for receivers on this host. The frame itself goes to the port. NULL: there is no receiver,
+ * or no buffer.
+ */
 static struct rte_mbuf *loop_copy(struct lcore *l, struct rte_mbuf *m)
 {
 	if (!raw_frame_is_multicast(rte_pktmbuf_mtod(m, const uint8_t *)) ||
@@ -244,13 +248,13 @@ static bool send_to_port(struct lcore *l, struct rte_mbuf *m, uint32_t sender)
 	}
 	l->stats.tx_packets++;
 	l->stats.tx_octets += octets;
-	/* A copy that finds no buffer is lost, as on a wire. */
+	/* A copy that the loop has no room for is lost, as on a wire. */
 	if (copy != NULL && !loop(l, copy, sender))
 		rte_pktmbuf_free(copy);
 	return true;
 }
 
-/* False: no room, the buffer stays the caller's. */
+/* False: there is no room, and the buffer stays the caller's. */
 static bool send_segment(struct lcore *l, struct rte_mbuf *m, uint32_t sender)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);

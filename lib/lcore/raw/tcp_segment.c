@@ -12,7 +12,7 @@
 #define TCP_PUSH     0x08u
 #define TCP_CWR	     0x80u
 
-/* The lengths come first, because they bound the headers behind them. */
+/* Lengths are set before the packet is parsed, because they bound the headers behind them. */
 static bool set_lengths(uint8_t *ip, size_t length)
 {
 	if (length < IPV4_LENGTH)

@@ -14,10 +14,10 @@ struct tcp_segment {
 };
 
 /*
- * The IP header at `l3`, its TCP header, and the segment behind these `header` octets, `length`
- * octets in all: lengths, IPv4 identification, sequence number, flags and checksums become those of
- * the segment; the lengths and checksums before do not matter. False: not a TCP header, or it does
- * not end where the header does; the octets are undefined then.
+ * Finishes one segment of `length` octets: `header` octets of headers, with the IP header at `l3`
+ * and a TCP header behind it, and the payload. Sets lengths, IPv4 identification, sequence number,
+ * flags and checksums to those of the segment; the previous lengths and checksums do not matter.
+ * False: there is no TCP header, or it does not end at `header`. The octets are undefined then.
  */
 bool tcp_segment_finish(uint8_t *octets, size_t length, size_t l3, size_t header,
 			const struct tcp_segment *s);
