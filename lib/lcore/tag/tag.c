@@ -18,7 +18,7 @@ enum tmh_opcode {
 	TMH_EAGER = 3,
 };
 
-/* recv_work.mark of requests that are not entries; for an entry: its index plus one. */
+/* recv_work.mark of ordinary requests. The mark of an entry is its index plus one. */
 #define MARK_UNEXPECTED UINT16_C(0xffff)
 #define MARK_NO_TAG	UINT16_C(0xfffe)
 
@@ -47,7 +47,10 @@ static bool has_tag(const struct packet *p)
 	       (p->payload[0] == TMH_EAGER || p->payload[0] == TMH_RNDV);
 }
 
-/* A rendezvous request that the engine can answer: one packet with both headers, within max_rndv_hdr_size. */
+/*
+ * Whether the engine can answer this rendezvous request: one packet with both headers, at most
+ * max_rndv_hdr_size octets long.
+ */
 static bool is_rendezvous(const struct packet *p)
 {
 	return p->payload[0] == TMH_RNDV && opcode_is(p->opcode, OP_LAST) &&
@@ -76,7 +79,7 @@ static bool find(struct tag_list *list, uint64_t tag)
 		const struct tag_match *m = &list->match[i];
 
 		if (m->waits)
-			return false; /* and so do all behind it */
+			return false; /* and so do all entries behind it */
 		if ((tag & m->mask) == m->tag) {
 			list->offered = i;
 			return true;
@@ -85,7 +88,7 @@ static bool find(struct tag_list *list, uint64_t tag)
 	return false;
 }
 
-/* The entry as a receive request. The message of a rendezvous is not stored. */
+/* Offers the entry as a receive request. The message of a rendezvous is not stored. */
 static const struct recv_work *offer_entry(struct lcore *l, struct tag_list *list,
 					   const struct tmh *h, const struct packet *p)
 {
@@ -209,7 +212,7 @@ static void post_read(struct engine_qp *q, const struct tag_entry *t, nanotime n
 	qp_own_posted(q->core);
 }
 
-/* The FIN returns the peer's memory, so it follows the data. */
+/* The FIN returns the peer's memory to the peer, so it follows the data (WORK_FENCE). */
 static void post_fin(struct engine_qp *q, const struct tag_entry *t, nanotime now)
 {
 	struct send_work *w = own_work(q, t, true);
@@ -227,7 +230,7 @@ static void post_fin(struct engine_qp *q, const struct tag_entry *t, nanotime no
 
 /* ---- completions ---- */
 
-/* Where these stand: base/work.h. */
+/* base/work.h says which member of a completion holds what. */
 static void set_tag(struct completion *c, const struct tag_entry *t)
 {
 	c->vendor_err = (uint32_t)(t->tag >> 32);
@@ -282,7 +285,7 @@ void tags_received(struct engine_qp *q, struct completion *c, nanotime now)
 		c->opcode = COMPLETION_TM_RECV;
 		q->unexpected--;
 		if (c->status !=
-		    STATUS_SUCCESS) { /* it failed, so the program will not count it as handled */
+		    STATUS_SUCCESS) { /* the program does not count a failed message as handled */
 			list->unexpected--;
 			tags_phase(list);
 		}

@@ -7,7 +7,7 @@
 #include "lcore/inside.h"
 #include "queue/doorbell.h"
 
-/* One operation: all of its slot, copied out. */
+/* A copy of one operation, with all of its slot. */
 struct tag_slot {
 	struct tag_work work;
 	struct work_sge sge[LIMIT_TAG_SGE];
@@ -20,7 +20,7 @@ void tag_release(struct engine_srq *s, struct tag_entry *t)
 	t->state = TAG_FREE;
 	t->qp = NULL;
 	list->unused[list->free++] = (uint32_t)(t - list->entry);
-	/* Release: a program that sees the slot free sees everything before. */
+	/* Release: a program that sees the slot free also sees everything that was done before. */
 	__atomic_fetch_add(&s->page->tags_gone, 1, __ATOMIC_RELEASE);
 }
 
@@ -38,7 +38,7 @@ void tags_phase(struct tag_list *list)
 {
 	if (list->unexpected != list->handled)
 		return;
-	/* Waiting entries are the newest. */
+	/* Waiting entries are the newest, so the search ends at the first that does not wait. */
 	for (uint32_t i = list->listed; i > 0 && list->match[i - 1].waits; i--)
 		list->match[i - 1].waits = false;
 }
@@ -113,7 +113,7 @@ static void finish(struct lcore *l, struct engine_srq *s, const struct tag_work 
 		.work_index = s->handle,
 	};
 
-	if (!ok && w->opcode == TAG_ADD) /* the program counts its entries */
+	if (!ok && w->opcode == TAG_ADD) /* the program counts the entries that it may still add */
 		__atomic_fetch_add(&s->page->tags_gone, 1, __ATOMIC_RELEASE);
 	if (!ok || (w->flags & TAG_SIGNALED))
 		cq_complete(l, NULL, s->cq, &c, now);
@@ -129,13 +129,12 @@ void tags_drain(struct lcore *l, struct engine_srq *s, nanotime now)
 		srq_break(l, s);
 		return;
 	}
-	for (uint32_t i = 0; i < n; i++) { /* at most the ring */
+	for (uint32_t i = 0; i < n; i++) { /* the ring holds no more than n */
 		bool ok;
 
 		memcpy(&o, ring_read_slot(ring, 0), sizeof(o));
 		ok = execute(s, &o);
-		ring_consume(ring,
-			     1); /* before the completion: its program may post again at once */
+		ring_consume(ring, 1); /* first, as the completion lets the program post again */
 		finish(l, s, &o.work, ok, now);
 	}
 }
