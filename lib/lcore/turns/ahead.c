@@ -7,14 +7,14 @@
 
 #define LINE 64u
 
-/* The struct begins with what packets and turns use. */
+/* Packets and turns use the beginning of the struct. */
 static void qp_lines(const struct engine_qp *q)
 {
 	for (size_t at = 0; at < offsetof(struct engine_qp, posted); at += LINE)
 		rte_prefetch0((const uint8_t *)q + at);
 }
 
-/* The queue pair numbers of these frames; runs of the same number count once. */
+/* Collects the queue pair numbers of these frames. A run of the same number counts once. */
 static uint32_t numbers_of(struct rte_mbuf *const *m, uint32_t n, uint32_t *qpn)
 {
 	uint32_t count = 0, last = 0;

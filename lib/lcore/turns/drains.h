@@ -17,7 +17,7 @@ TAILQ_HEAD(drain_programs, drain_program);
 
 struct drains {
 	struct drain_programs programs;
-	uint32_t count; /* of queue pairs */
+	uint32_t count; /* how many queue pairs are listed */
 	struct drain_program *program; /* LIMIT_CLIENTS, by client.number */
 };
 
@@ -30,11 +30,11 @@ static inline bool drains_none(const struct drains *d)
 	return d->count == 0;
 }
 
-/* Puts it last of its program, unless it is listed already. */
+/* Puts the queue pair last in its program's list, unless it is listed already. */
 void drains_add(struct drains *d, struct engine_qp *q);
-/* Removes it. */
+/* Removes the queue pair, if it is listed. */
 void drains_remove(struct drains *d, struct engine_qp *q);
-/* Takes out the queue pair whose turn it is; NULL: there is none. */
+/* Takes the queue pair whose turn it is off the list. NULL: the list is empty. */
 struct engine_qp *drains_take(struct drains *d);
 
 #endif

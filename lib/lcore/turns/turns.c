@@ -24,7 +24,7 @@ void turns_close(struct turns *t)
 	free(t->program);
 }
 
-/* The program of this list; NULL: another kind of list. */
+/* The program that owns this list. NULL: it is another kind of list. */
 static struct turn_program *program_of(const struct turns *t, struct ready_list *list)
 {
 	static_assert(offsetof(struct turn_program, qps) == 0,
@@ -36,7 +36,7 @@ static struct turn_program *program_of(const struct turns *t, struct ready_list 
 	return (struct turn_program *)(void *)list;
 }
 
-/* The program of this queue pair. It becomes the last, if it was not listed. */
+/* The program of this queue pair. If it was not listed, it is put last. */
 static struct turn_program *enter(struct turns *t, const struct client *c)
 {
 	struct turn_program *p = &t->program[c->number];
@@ -67,7 +67,10 @@ void turns_add(struct turns *t, struct engine_qp *q)
 
 void turns_leave(struct turns *t, struct engine_qp *q)
 {
-	/* Not its present program: a target's may change while it is listed. */
+	/*
+	 * The list tells the program. The queue pair's present client does not: that of an XRC
+	 * target may change while it is listed.
+	 */
 	struct turn_program *p = program_of(t, q->stands_in);
 
 	TAILQ_REMOVE(q->stands_in, q, ready_link);

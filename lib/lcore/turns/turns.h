@@ -4,7 +4,7 @@
  * queue pairs of a program. So thousands of queue pairs of one user keep another user waiting no
  * longer than one does:
  *
- *	users		A -- B -- C	who has had a turn stands behind the others
+ *	users		A -- B -- C	after its turn, each goes behind the others
  *	programs	     B: 1 -- 2
  *	queue pairs		1: x -- y -- z
  */
@@ -45,19 +45,19 @@ static inline bool turns_none(const struct turns *t)
 	return TAILQ_EMPTY(&t->users);
 }
 
-/* The listed queue pairs of a program. */
+/* The list of this program's queue pairs. */
 static inline struct ready_list *turns_of(const struct turns *t, const struct client *c)
 {
 	return &t->program[c->number].qps;
 }
 
-/* Puts an unlisted queue pair last of its program. */
+/* Puts an unlisted queue pair last in its program's list. */
 void turns_add(struct turns *t, struct engine_qp *q);
 /* Removes it from its list, here or elsewhere. */
 void turns_leave(struct turns *t, struct engine_qp *q);
-/* The queue pair whose turn it is, or NULL. Its next turn comes behind those of all others. */
+/* Returns the queue pair whose turn it is, or NULL, and puts it behind all others. */
 struct engine_qp *turns_next(struct turns *t);
-/* All of this list come back, as the first of their programs, in order. */
+/* Puts all queue pairs of this list back, first in their programs' lists, in order. */
 void turns_return(struct turns *t, struct ready_list *list);
 
 #endif
