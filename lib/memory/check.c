@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "memory/check.h"
 
-/* Apart, so that key_check() saves no registers for it. */
+/* A function of its own, so that key_check() saves no registers for it. */
 static __attribute__((cold, noinline)) enum reason check_watched(const struct key_table *t,
 								 uint32_t key, struct key_user user,
 								 uint32_t access, uint64_t address,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether a user of a key may do with it what is asked. */
+/* Checks whether a user of a key has the right to do what it asks for. */
 #ifndef MEMORY_CHECK_H
 #define MEMORY_CHECK_H
 
@@ -14,26 +14,29 @@
 /* On whose behalf a key is used. */
 struct key_user {
 	uint32_t pd; /* number of the protection domain */
-	uint32_t qpn; /* a type 2 window answers to one queue pair only */
+	uint32_t qpn; /* a type 2 window belongs to one queue pair */
 };
 
 /*
- * REASON_NONE, or the first of KEY_UNKNOWN, KEY_PD, KEY_ACCESS, KEY_RANGE that applies. `access`
- * without a remote flag (0: local read) is the queue pair's own: windows refuse it, and the null
- * region refuses every other.
+ * Returns REASON_NONE, or the first of KEY_UNKNOWN, KEY_PD, KEY_ACCESS, KEY_RANGE that applies. An
+ * `access` without a remote flag (0: local read) is the queue pair's own access. Windows refuse
+ * such access, and the null region refuses all other access.
  */
 enum reason key_check(const struct key_table *t, uint32_t key, struct key_user user,
 		      uint32_t access, uint64_t address, uint64_t length,
 		      const struct region **found);
 
 /*
- * Whether this queue pair may invalidate the key, by its own request or on its peer's behalf
- * (IBTA 10.6.5.1, protocol-map 161, 162): only a type 2 window that is bound through it.
- * REASON_NONE, KEY_UNKNOWN, KEY_PD or KEY_ACCESS.
+ * Whether this queue pair may invalidate the key, by its own request or on its peer's behalf (IBTA
+ * 10.6.5.1, protocol-map 161, 162). The key must be that of a type 2 window that is bound through
+ * this queue pair. Returns REASON_NONE, KEY_UNKNOWN, KEY_PD or KEY_ACCESS.
  */
 enum reason key_check_invalidate(const struct key_table *t, uint32_t key, struct key_user user);
 
-/* [address, address + length) inside the region; a sum could wrap (protocol-map 150). */
+/*
+ * Whether [address, address + length) is inside the region. Adds nothing that could wrap
+ * (protocol-map 150).
+ */
 static inline bool range_in_region(const struct region *r, uint64_t address, uint64_t length)
 {
 	return address >= r->iova && range_inside(address - r->iova, length, r->length);
@@ -53,7 +56,7 @@ static inline bool kind_allows(const struct region *r, struct key_user user, uin
 	return (access & ACCESS_REMOTE) != 0 && (r->window_qpn == 0 || r->window_qpn == user.qpn);
 }
 
-/* key_check() without its stopwatch, inline: what looks at a key for each packet has no call of it. */
+/* key_check() without its stopwatch. Inline, because a call for each packet would cost too much. */
 static inline enum reason key_look(const struct key_table *t, uint32_t key, struct key_user user,
 				   uint32_t access, uint64_t address, uint64_t length,
 				   const struct region **found)
@@ -72,7 +75,7 @@ static inline enum reason key_look(const struct key_table *t, uint32_t key, stru
 	return REASON_NONE;
 }
 
-/* key_check(), called only if somebody measures the stages. */
+/* Inline, too: calls key_check() only while somebody measures the stages. */
 static inline enum reason key_check_here(const struct key_table *t, uint32_t key,
 					 struct key_user user, uint32_t access, uint64_t address,
 					 uint64_t length, const struct region **found)

@@ -72,7 +72,10 @@ uint32_t key_allocate(struct key_table *t, uint8_t variant)
 	key = permutation_image(t->permutation, slot) << 8 | variant;
 	if (key != 0)
 		return key;
-	/* One slot in 2^24 has index 0, and with variant 0 it would make key 0: the next one then. */
+	/*
+	 * With variant 0, the one slot whose image is 0 would give key 0. The next slot is taken
+	 * instead.
+	 */
 	free_slot_append(t, slot);
 	slot = free_slot_take(t);
 	key = permutation_image(t->permutation, slot) << 8 | variant;
@@ -94,7 +97,7 @@ const struct region *key_withdraw(struct key_table *t, uint32_t key)
 {
 	const struct region *r = key_find(t, key);
 
-	/* Relaxed: the grace period is for the lcores that still read the old pointer. */
+	/* Relaxed: lcores may still read the old pointer, which is what the grace period is for. */
 	if (r != NULL)
 		__atomic_store_n(&t->slot[key_slot(t, key)], NULL, __ATOMIC_RELAXED);
 	return r;

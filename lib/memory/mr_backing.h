@@ -13,7 +13,8 @@ struct mr_backing {
 	uint64_t offset; /* in the region, octets */
 	uint64_t length;
 	uint64_t file_offset;
-	int32_t fd; /* index into the message's descriptors; BACKING_PROMOTED: the client's promoted file */
+	/* index into the message's descriptors; BACKING_PROMOTED: the client's promoted file */
+	int32_t fd;
 	uint32_t writable;
 };
 

@@ -11,7 +11,7 @@ void permutation_init(struct permutation *p, const uint8_t secret[16])
 	uint64_t key[2], four = 0;
 
 	memcpy(key, secret, sizeof(key));
-	for (uint32_t i = 0; i < entries; i++) { /* sixteen bits of each hash for an entry */
+	for (uint32_t i = 0; i < entries; i++) { /* each entry takes sixteen bits of a hash */
 		four = i % 4 == 0 ? siphash(key, i / 4) : four >> 16;
 		entry[i] = four & PERMUTATION_MASK;
 	}

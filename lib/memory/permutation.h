@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A secret permutation of the 24-bit numbers: a Feistel network over two halves of twelve bits,
- * whose round functions are tables that SipHash fills from a secret. A table costs a lookup what a
- * few instructions of arithmetic would, and its entries have nothing to do with each other.
+ * A secret permutation of the 24-bit numbers: a Feistel network over two halves of twelve bits. Its
+ * round functions are tables that SipHash fills from a secret. A table lookup costs as much as a
+ * few arithmetic instructions, and the entries of a table are unrelated to each other.
  *
- * Six rounds: four of independent random functions make a permutation that looks random (Luby and
- * Rackoff 1988). But the halves are short: the tables of four rounds, and of five, can be worked
- * out from many images (Biryukov, Leurent and Perrin 2015); no practical way is known for six. The
- * images tell nothing of each other, but there are only 2^24 of them to try.
+ * Why six rounds: four rounds of independent random functions make a permutation that looks random
+ * (Luby and Rackoff 1988). But these halves are short: the tables of four rounds, and of five, can
+ * be worked out from many images (Biryukov, Leurent and Perrin 2015). No practical way is known for
+ * six. An image tells nothing about others, but there are only 2^24 of them to try.
  */
 #ifndef MEMORY_PERMUTATION_H
 #define MEMORY_PERMUTATION_H
@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define PERMUTATION_BITS   24
-#define PERMUTATION_ROUNDS 6 /* even: the halves end where they began */
+#define PERMUTATION_ROUNDS 6 /* even: each half ends where it began */
 #define PERMUTATION_HALF   (PERMUTATION_BITS / 2)
 #define PERMUTATION_MASK   ((1u << PERMUTATION_HALF) - 1)
 
@@ -39,7 +39,7 @@ static inline uint32_t permutation_image(const struct permutation *p, uint32_t n
 	return left << PERMUTATION_HALF | right;
 }
 
-/* The number that has this image: the rounds in the other order. */
+/* The number that has this image. Goes through the rounds in reverse. */
 static inline uint32_t permutation_number(const struct permutation *p, uint32_t image)
 {
 	uint32_t left = image >> PERMUTATION_HALF, right = image & PERMUTATION_MASK;

@@ -28,7 +28,7 @@ static bool nobody_append(struct span_list *l, uint32_t length)
 	return true;
 }
 
-/* The range is inside the region. False: more spans than a list holds. */
+/* Appends the spans of a range inside the region. False: a list does not hold so many spans. */
 static bool spans_append(struct span_list *l, const struct region *r, uint64_t offset,
 			 uint32_t length)
 {
@@ -80,12 +80,15 @@ enum reason key_spans_of_list(const struct key_table *t, const struct work_sge *
 		uint32_t n;
 		enum reason why;
 
-		if (offset >= sge[i].length) { /* wholly before the range, or empty */
+		if (offset >= sge[i].length) { /* it is empty, or ends before the range begins */
 			offset -= sge[i].length;
 			continue;
 		}
 		n = (uint32_t)MIN_OF(sge[i].length - offset, length);
-		/* addr + offset may wrap, and then lies before the region or is out of range. */
+		/*
+		 * addr + offset may wrap. The sum then lies before the region, or the check finds
+		 * it out of range.
+		 */
 		why = key_spans(t, sge[i].lkey, user, access, sge[i].addr + offset, n, spans);
 		if (why != REASON_NONE)
 			return why;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Octets of registered memory by place: spans. A key check turns (key, address, length, access)
- * into them; no other code sees an address of the application.
+ * Spans say where octets of registered memory are. A key check turns (key, address, length, access)
+ * into spans; no other code sees an address of the application.
  */
 #ifndef MEMORY_SPANS_H
 #define MEMORY_SPANS_H
@@ -13,15 +13,15 @@
 #include "memory/check.h"
 
 /*
- * No memory: reads give zeros and writes are lost. A list with such a span says has_peer, too, as
- * not all of it is direct.
+ * A span without memory: reads give zeros, and writes are lost. has_peer is set for a list with
+ * such a span, because not all of the list is direct.
  */
 #define SPAN_NOBODY UINT32_MAX
 
 struct span {
 	void *direct; /* mapped by the engine; NULL: a peer span */
 	uint64_t peer_address; /* peer: the address in the client's address space */
-	uint32_t client; /* peer: whose, or SPAN_NOBODY */
+	uint32_t client; /* peer: the client with that address space, or SPAN_NOBODY */
 	uint32_t length; /* octets */
 };
 
@@ -39,26 +39,31 @@ static inline void span_list_clear(struct span_list *l)
 	l->has_peer = false;
 }
 
-/* key_check, and the spans of [address, address + length) are appended to *spans. */
+/*
+ * Checks the key as key_check does, and appends the spans of [address, address + length) to *spans.
+ */
 enum reason key_spans(const struct key_table *t, uint32_t key, struct key_user user,
 		      uint32_t access, uint64_t address, uint32_t length, struct span_list *spans);
 
 /*
- * The spans of `length` octets that begin `offset` octets into a scatter/gather list; every
- * element that is touched is checked. Zero-length elements are skipped and not checked.
+ * Finds the spans of `length` octets that begin `offset` octets into a scatter/gather list. Every
+ * element that the range touches is checked. Zero-length elements are skipped and not checked.
  */
 enum reason key_spans_of_list(const struct key_table *t, const struct work_sge *sge,
 			      uint32_t num_sge, struct key_user user, uint32_t access,
 			      uint64_t offset, uint32_t length, struct span_list *spans);
 
 /*
- * Nearly every range that a packet is about: one piece of one region, direct or not. Inline, as both ends of
- * each packet ask for one.
+ * Appends a range that lies in one piece, direct or not, as nearly all ranges of packets do.
+ * Inline, because both ends do this for each packet.
  */
 static inline void span_append(struct span_list *l, const struct region *r,
 			       const struct region_piece *p, uint64_t offset, uint32_t length)
 {
-	/* Acquire: pairs with the release in cmd_leave_promoted.c, which makes it peer memory. */
+	/*
+	 * Acquire: pairs with the release in cmd_leave_promoted.c, which makes the piece peer
+	 * memory.
+	 */
 	void *direct = __atomic_load_n(&p->direct, __ATOMIC_ACQUIRE);
 	uint64_t into = offset - p->offset;
 	struct span *s = &l->span[l->count++];
@@ -75,8 +80,9 @@ static inline void span_append(struct span_list *l, const struct region *r,
 }
 
 /*
- * The empty list gets the span, as from key_spans(). False: the range is another one, or the key does not allow it, or
- * somebody measures the stages; key_spans() knows what to do then.
+ * Appends the span to the empty list, as key_spans() does, if the range lies in a region of one
+ * piece. False: it does not, the key does not allow the access, or the stages are measured. The
+ * caller then calls key_spans().
  */
 static inline bool key_one_span(const struct key_table *t, uint32_t key, struct key_user user,
 				uint32_t access, uint64_t address, uint32_t length,
@@ -93,7 +99,7 @@ static inline bool key_one_span(const struct key_table *t, uint32_t key, struct 
 	return true;
 }
 
-/* The same for octets of a list of elements, as key_spans_of_list(). */
+/* The same for octets of a scatter/gather list, as key_spans_of_list(). */
 static inline bool key_one_span_of_list(const struct key_table *t, const struct work_sge *sge,
 					uint32_t num_sge, struct key_user user, uint32_t access,
 					uint64_t offset, uint32_t length, struct span_list *spans)
