@@ -45,10 +45,10 @@ struct client_page {
 struct qp_page {
 	/* written by the engine */
 	uint32_t retired; /* send requests that left the window, modulo 2^32 */
-	/* 1: the queue pair is in ERR; ring the doorbell after posting a receive */
+	/* 1: the queue pair is in ERR, so ring the doorbell after posting a receive */
 	uint32_t flush_receives;
 	uint32_t state; /* enum qp_state, as of the last change */
-	uint32_t lcore; /* whose doorbell ring and eventfd; changes before RTR only */
+	uint32_t lcore; /* the lcore with its doorbell ring and eventfd; changes before RTR only */
 	uint32_t reserved0[12];
 	/* written by the client; cleared by the engine before it drains */
 	uint32_t doorbell; /* 1: the queue pair is in the doorbell ring */
@@ -71,7 +71,7 @@ enum cq_armed {
 
 /* Beside the ring of a CQ. */
 struct cq_page {
-	uint32_t armed; /* enum cq_armed: set by the client, cleared by whoever sends the event */
+	uint32_t armed; /* enum cq_armed: set by the client, cleared by the event's sender */
 	uint32_t overrun; /* engine writes: 1 once a completion found the ring full */
 	uint32_t reserved[14];
 };
@@ -87,16 +87,19 @@ struct arena *arena_create_shared(const char *name);
 /* The same in anonymous memory, for an embedded program. */
 struct arena *arena_create_private(void);
 void arena_destroy(struct arena *a);
-/* The memfd, which stays the arena's; -1 for private memory. */
+/* Returns the memfd, which the arena keeps; -1 for private memory. */
 int arena_fd(const struct arena *a);
 void *arena_base(const struct arena *a);
 
 /*
- * Allocates zeroed octets, aligned to 64 octets, or to a page for one page and more. Returns their
- * offset, or 0 when the arena is full (the client page is at offset 0).
+ * Allocates zeroed octets, aligned to 64 octets, or to a page if they fill a page or more. Returns
+ * their offset, or 0 when the arena is full (the client page is at offset 0).
  */
 uint64_t arena_allocate(struct arena *a, size_t octets);
-/* Frees a range and drops its pages; offset 0 does nothing. `octets`: as it was allocated. */
+/*
+ * Frees a range and drops its pages. `octets`: the number that was allocated. Offset 0 does
+ * nothing.
+ */
 void arena_free(struct arena *a, uint64_t offset, size_t octets);
 
 static inline void *arena_at(const struct arena *a, uint64_t offset)

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies of frames on their way from lcores to a program that writes them down: a shared file with
- * one ring of octets for each lcore. The lcore never waits: frames that find no room are counted
- * and lost.
+ * Copies of frames on their way from lcores to a program that writes them to a file. A shared file
+ * holds one ring of octets for each lcore. The lcore never waits: frames that find no room are
+ * counted and lost.
  *
  *	page | ring 0 ............ | ring 1 ............ |
  *	     tail     head
  *	       |record|record|free.......|		positions run free and are masked
  *
- * The reader can write all of it at any time. The engine keeps sizes and heads in private memory,
- * reads the tail alone, and takes an impossible one for a full ring.
+ * The reader can write all of the file at any time. So the engine keeps sizes and heads in private
+ * memory, reads only the tail, and treats an impossible tail as a full ring.
  *
- * Atomics: head is released after the octets of a record and acquired before they are read; tail is
- * released after they were read and acquired before others are written there. `lost` is a counter.
+ * Atomics: head is released after the octets of a record, and acquired before they are read. tail
+ * is released after they were read, and acquired before others are written there. `lost` is a
+ * counter.
  */
 #ifndef QUEUE_CAPTURE_RING_H
 #define QUEUE_CAPTURE_RING_H
@@ -26,7 +27,7 @@
 enum capture_way {
 	CAPTURE_RECEIVED, /* from the port */
 	CAPTURE_SENT, /* to the port */
-	CAPTURE_HERE, /* between queue pairs of this engine: one record, although it is sent and received */
+	CAPTURE_HERE, /* between queue pairs of this engine: one record for sending and receiving */
 };
 
 struct capture_record {
@@ -50,7 +51,7 @@ struct capture_page {
 
 #define CAPTURE_PAGE_OCTETS 4096u /* before the rings */
 
-/* Octets of the file. `size`: of a ring, a power of two. */
+/* The size of the file in octets. `size`: octets of each ring, a power of two. */
 static inline size_t capture_octets(uint32_t rings, uint32_t size)
 {
 	return CAPTURE_PAGE_OCTETS + (size_t)rings * size;
@@ -62,18 +63,18 @@ struct capture_ring {
 	struct capture_shared *shared;
 	uint8_t *octets;
 	uint32_t size;
-	uint64_t head; /* as it is published */
-	uint64_t at; /* where the record that was begun goes on */
+	uint64_t head; /* the published value */
+	uint64_t at; /* where the next octets of the unfinished record go */
 	uint64_t lost;
 };
 
 /* `memory`: the file, all zero. */
 void capture_ring_init(struct capture_ring *r, void *memory, uint32_t index, uint32_t size);
-/* False: there is no room for this record; it is counted. */
+/* False: there is no room for this record. It is counted as lost. */
 bool capture_ring_begin(struct capture_ring *r, const struct capture_record *record);
-/* The next octets of the record, together those that it announced. */
+/* Appends octets of the record. All calls together must pass as many as the record announced. */
 void capture_ring_append(struct capture_ring *r, const void *octets, uint32_t n);
-/* The reader may see it. */
+/* Shows the record to the reader. */
 void capture_ring_end(struct capture_ring *r);
 
 /* ---- the reader's side: capture_reader.c ---- */
@@ -86,9 +87,9 @@ struct capture_reader {
 };
 
 void capture_reader_init(struct capture_reader *r, void *memory, uint32_t index, uint32_t size);
-/* The oldest record's head. False: the ring is empty. */
+/* Copies the head of the oldest record. False: the ring is empty. */
 bool capture_reader_peek(const struct capture_reader *r, struct capture_record *record);
-/* Its octets, at most `room`; then it is gone from the ring. */
+/* Copies at most `room` octets of that record, and removes it from the ring. */
 void capture_reader_take(struct capture_reader *r, const struct capture_record *record, void *to,
 			 uint32_t room);
 uint64_t capture_reader_lost(const struct capture_reader *r);

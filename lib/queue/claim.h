@@ -8,10 +8,10 @@
  *		all slots before head's position are finished, and tail takes that position over
  *	show	writes that position to the shared word that the program reads
  *
- * Two lcores may finish one after the other and reach the shared word in the opposite order, so it
- * only ever advances. A compare-and-swap fails only because another lcore's succeeded, and fewer
- * than LIMIT_LCORES can be behind us, so the tries are bounded. A program that writes the word
- * itself harms only itself.
+ * Two lcores may finish one after the other and reach the shared word in the opposite order, so
+ * show only ever advances it. A compare-and-swap fails only because another lcore's succeeded, and
+ * fewer than LIMIT_LCORES can be behind us, so the tries are bounded. A program that writes the
+ * word itself harms only itself.
  */
 #ifndef QUEUE_CLAIM_H
 #define QUEUE_CLAIM_H
@@ -43,8 +43,9 @@ static inline bool claim_is_behind(uint32_t a, uint32_t b)
 }
 
 /*
- * True: the slot at the position in *head is ours. False: the word was not *head, and *head is now
- * its value. Acquire: what others did to the slot before is over. Release: pairs with claim_finish.
+ * True: the slot at the position in *head is ours. False: another lcore has changed the word, and
+ * *head is its new value. Acquire: what others did to the slot before is over. Release: pairs with
+ * claim_finish.
  */
 static inline bool claim_begin(uint64_t *word, uint64_t *head)
 {
@@ -54,13 +55,17 @@ static inline bool claim_begin(uint64_t *word, uint64_t *head)
 }
 
 /*
- * Ends an operation. True: all that began before *position have ended, and claim_show must show it.
+ * Ends an operation. True: all operations that began before *position have ended, and the caller
+ * must call claim_show for it.
  */
 static inline bool claim_finish(const uint64_t *head, uint64_t *tail, uint32_t *position)
 {
 	uint64_t old = __atomic_load_n(tail, __ATOMIC_ACQUIRE), next, newest;
 
-	/* release: we are done with our slot; acquire: so are those that finished before us */
+	/*
+	 * Release: we are done with our slot. Acquire: those that finished before us are done with
+	 * theirs.
+	 */
 	do {
 		newest = __atomic_load_n(head, __ATOMIC_ACQUIRE);
 		next = claim_word(claim_position(old), claim_count(old) + 1);

@@ -56,7 +56,7 @@ struct cq_backlog {
 
 struct rte_ring;
 
-/* How many completions in the ring the program can poll. */
+/* How many completions the program can poll from the ring. */
 uint32_t cq_ring_unpolled(const struct rte_ring *ring);
 /*
  * Appends all that the old ring holds to the backlog. `memory` has room for `slots` completions, at

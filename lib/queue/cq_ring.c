@@ -5,8 +5,8 @@
  *
  * `solicited` holds two positions: the one after the newest solicited completion (low half), and
  * the one up to which take_arming has looked (high half). A push may become visible only when
- * another lcore finishes a later one. Then its own lcore asks for the arming too early. The lcore
- * that makes it visible asks afterwards, and learns of it from this word.
+ * another lcore finishes a later one. The pushing lcore then asks for the arming too early. The
+ * lcore that makes the push visible asks afterwards, and learns of the push from this word.
  */
 #include "queue/cq_ring.h"
 
@@ -112,8 +112,8 @@ bool cq_ring_push(struct cq_ring *c, const struct completion *completion)
 /*
  * Whether a solicited completion may have become visible since the last call. Those that are not
  * yet visible are left for a later call. The word knows only the newest one, so the answer may be
- * yes too often. Then the program gets an event without a completion, which it must expect at any
- * time.
+ * yes too often. The program then gets an event without a completion, which programs must expect at
+ * any time.
  */
 static bool look_at_solicited(struct cq_ring *c)
 {
@@ -129,7 +129,8 @@ static bool look_at_solicited(struct cq_ring *c)
 	if (shown == looked_at)
 		return false;
 	/*
-	 * on failure another lcore has changed the word, and that lcore or the next one looks again
+	 * The exchange fails if another lcore has changed the word. That lcore or the next one
+	 * looks again.
 	 */
 	__atomic_compare_exchange_n(&c->solicited, &old, claim_word(newest, shown), false,
 				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -147,6 +148,6 @@ bool cq_ring_take_arming(struct cq_ring *c, bool solicited)
 	armed = __atomic_load_n(&c->page->armed, __ATOMIC_RELAXED);
 	if (armed != CQ_ARMED_NEXT && !(armed == CQ_ARMED_SOLICITED && solicited))
 		return false;
-	/* several lcores may see it armed; only the one that disarms it sends the event */
+	/* Several lcores may see it armed. Only the one that disarms it sends the event. */
 	return cq_page_disarm(c->page);
 }

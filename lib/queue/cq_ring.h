@@ -24,8 +24,8 @@ struct cq_ring {
 	uint32_t size; /* slots, a power of two */
 	uint32_t capacity; /* entries announced to the program, < size */
 	/*
-	 * Only one lcore completes into this ring, because the engine has only one or all queue
-	 * pairs of the CQ live on it. Then no locked instruction is needed. The caller sets it
+	 * Only one lcore completes into this ring, because the engine has only one, or all queue
+	 * pairs of the CQ live on it. Then no locked instruction is needed. The caller sets this
 	 * after cq_ring_init and before the first push.
 	 */
 	bool one_lcore;
@@ -34,7 +34,10 @@ struct cq_ring {
 	uint64_t solicited; /* private: see cq_ring.c */
 };
 
-/* The caller has formatted the memory with ring_format for one producer: the engine as a whole. */
+/*
+ * The caller has formatted the memory with ring_format for one producer, because the engine counts
+ * as one.
+ */
 void cq_ring_init(struct cq_ring *c, void *memory, struct cq_page *page, uint32_t size,
 		  uint32_t capacity);
 
@@ -42,8 +45,8 @@ void cq_ring_init(struct cq_ring *c, void *memory, struct cq_page *page, uint32_
 bool cq_ring_push(struct cq_ring *c, const struct completion *completion);
 
 /*
- * Every lcore calls this after one push or several. `solicited`: one of them was solicited. True:
- * the program has armed a notification that they satisfy; it is disarmed now, and the caller sends
+ * Every lcore calls this after one or more pushes. `solicited`: one of them was solicited. True:
+ * the program has armed a notification that they satisfy. It is disarmed now, and the caller sends
  * the event. Contains the fence that pairs with cq_ring_arm.
  */
 bool cq_ring_take_arming(struct cq_ring *c, bool solicited);
@@ -53,7 +56,7 @@ static inline void cq_ring_arm(struct cq_page *page, enum cq_armed how)
 {
 	uint32_t armed = __atomic_load_n(&page->armed, __ATOMIC_RELAXED);
 
-	/* of two requests the stronger one stays (ibv_req_notify_cq(3)) */
+	/* Of two requests the stronger one stays (ibv_req_notify_cq(3)). */
 	while (armed < (uint32_t)how &&
 	       !__atomic_compare_exchange_n(&page->armed, &armed, (uint32_t)how, true,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))

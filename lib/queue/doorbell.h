@@ -51,10 +51,11 @@ static inline uint32_t doorbell_take(struct ring_side *bell, uint32_t *handles, 
 }
 
 /*
- * For the lcore: clears the mark of a queue pair or SRQ, before it reads the ring of that one.
+ * For the lcore: clears the mark of a queue pair or SRQ. Call it before reading the ring of that
+ * queue.
  *
- * A read-modify-write, because a store would not pair with the exchange in doorbell_ring. The
- * second of the two sees the first: either we see the requests that the client published before
+ * This is a read-modify-write, because a store would not pair with the exchange in doorbell_ring.
+ * The second of the two sees the first: either we see the requests that the client published before
  * ringing, or the client reads our 0 and enters the queue pair again.
  */
 static inline void doorbell_clear(uint32_t *mark)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events of an rdma_cm channel in the arena: the control thread writes records, the program takes
- * them in that order without a command. The engine keeps what a record shows until it has seen that
- * it was taken, and may withdraw it before. Records of one size follow the page.
+ * Events of an rdma_cm channel in the arena. The control thread writes records, and the program
+ * takes them in that order without a command. The engine keeps what a record shows until it has
+ * seen that the record was taken, and may withdraw the record before. The records follow the page;
+ * all have the same size.
  *
- * The program holds a lock while it takes a record and while it sends a command that withdraws
- * some, so no record is withdrawn while it is read.
+ * The program holds a lock while it takes a record, and while it sends a command that withdraws
+ * records. So no record is withdrawn while it is read.
  */
 #ifndef QUEUE_EVENT_RING_H
 #define QUEUE_EVENT_RING_H
@@ -16,9 +17,9 @@
 #include "config/limits.h"
 
 struct event_page {
-	uint32_t posted; /* written by the engine: records so far, modulo 2^32 */
+	uint32_t posted; /* written by the engine: records posted so far, modulo 2^32 */
 	uint32_t reserved0[15];
-	uint32_t taken; /* written by the client, likewise; forged, it harms only the client */
+	uint32_t taken; /* written by the client: records taken; forged, it harms only itself */
 	uint32_t reserved1[15];
 };
 
@@ -27,7 +28,7 @@ static inline size_t event_ring_bytes(size_t record)
 	return sizeof(struct event_page) + LIMIT_CM_SHOWN * record;
 }
 
-/* Where the nth record is. */
+/* The place of the nth record. */
 static inline void *event_ring_at(struct event_page *p, uint32_t n, size_t record)
 {
 	return (char *)(p + 1) + n % LIMIT_CM_SHOWN * record;
@@ -35,18 +36,24 @@ static inline void *event_ring_at(struct event_page *p, uint32_t n, size_t recor
 
 /* ---- the engine ---- */
 
-/* Records up to this number are written. */
+/* Shows the program all records before `posted`. They are complete. */
 static inline void event_ring_post(struct event_page *p, uint32_t posted)
 {
-	/* release: pairs with event_ring_oldest, which sees the record */
+	/* Release: pairs with event_ring_oldest, which then sees the records. */
 	__atomic_store_n(&p->posted, posted, __ATOMIC_RELEASE);
 }
 
-/* How many records were taken; it was `before`, and `posted` are there. */
+/*
+ * How many records were taken. `before`: the previous answer. `posted`: how many were posted. A
+ * count outside these bounds is ignored.
+ */
 static inline uint32_t event_ring_taken(const struct event_page *p, uint32_t before,
 					uint32_t posted)
 {
-	/* acquire: pairs with event_ring_take, whose reads are over before the record is reused */
+	/*
+	 * Acquire: pairs with event_ring_take. The program's reads are over before the record is
+	 * reused.
+	 */
 	uint32_t n = __atomic_load_n(&p->taken, __ATOMIC_ACQUIRE);
 
 	return n - before <= posted - before ? n : before;
@@ -54,7 +61,9 @@ static inline uint32_t event_ring_taken(const struct event_page *p, uint32_t bef
 
 /* ---- the program ---- */
 
-/* The oldest record, if `taken` were taken; NULL: none. */
+/*
+ * The oldest record that is not taken, if `taken` records were taken before. NULL: there is none.
+ */
 static inline const void *event_ring_oldest(struct event_page *p, uint32_t taken, size_t record)
 {
 	if (__atomic_load_n(&p->posted, __ATOMIC_ACQUIRE) == taken)

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fences, for where an atomic access alone does not order enough. */
+/* Fences, for places where an atomic access alone does not order enough. */
 #ifndef QUEUE_FENCE_H
 #define QUEUE_FENCE_H
 
 #include <stdint.h>
 
 /*
- * Stores before it are visible before loads after it happen. Both sides of a Dekker pair need one.
+ * Stores before the fence are visible before loads after it happen. Each side of a Dekker pair
+ * needs one.
  */
 static inline void queue_fence(void)
 {
 #if defined(__SANITIZE_THREAD__)
 	/*
-	 * gcc's thread sanitizer does not know fences; on this machine a locked instruction is one
+	 * gcc's thread sanitizer does not understand fences. On this machine a locked instruction
+	 * has the same effect.
 	 */
 	uint32_t word = 0;
 
@@ -22,7 +24,7 @@ static inline void queue_fence(void)
 #endif
 }
 
-/* Stores before it are visible before stores after it. */
+/* Stores before the fence are visible before stores after it. */
 static inline void queue_release_fence(void)
 {
 #if defined(__SANITIZE_THREAD__)
@@ -32,7 +34,7 @@ static inline void queue_release_fence(void)
 #endif
 }
 
-/* Loads before it happen before loads after it. */
+/* Loads before the fence happen before loads after it. */
 static inline void queue_acquire_fence(void)
 {
 #if defined(__SANITIZE_THREAD__)

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A ring between an application thread and an lcore: the memory of an rte_ring
- * (rte_ring_elem.h), used in two ways.
+ * A ring between an application thread and an lcore: the memory of an rte_ring (rte_ring_elem.h),
+ * used in two ways.
  *
  *	octet 0     128        256        384
  *	| name...  | producer | consumer | slots: size * stride |
  *
- * Clients and embedded programs use its mask and its tails where they stand
- * (lib/queue/ring_client.h). The engine does not, because a client can rewrite everything
- * in the shared memory at any time. Its side (struct ring_side) keeps size, stride and its
- * own cursor in private memory. It reads one shared word, the other side's tail, with
- * acquire order, and publishes its own tail with release order. A tail further away than
- * the ring is long shows a broken client: the functions return RING_BROKEN, and the caller
- * puts the queue pair in error. The engine copies a slot out once before it looks at
- * anything in it.
+ * Clients and embedded programs use its mask and its tails directly (lib/queue/ring_client.h). The
+ * engine does not, because a client can rewrite everything in the shared memory at any time. Its
+ * side (struct ring_side) keeps size, stride and its own cursor in private memory. It reads one
+ * shared word, the other side's tail, with acquire order, and publishes its own tail with release
+ * order. A tail that is further away than the ring is long means a broken client: the functions
+ * return RING_BROKEN, and the caller puts the queue pair in error. The engine copies a slot out
+ * once, before it looks at anything in the slot.
  */
 #ifndef QUEUE_RING_H
 #define QUEUE_RING_H
@@ -51,7 +50,7 @@ static inline uint32_t *ring_shared_word(const struct ring_side *s, uint32_t off
 	return (uint32_t *)(void *)(s->shared + offset);
 }
 
-/* The i-th slot from our cursor; no word of the client is involved. */
+/* The i-th slot from our cursor. No word that the client can write is involved. */
 static inline void *ring_slot(const struct ring_side *s, uint32_t i)
 {
 	return s->slots + (size_t)((s->cursor + i) & (s->size - 1)) * s->stride;
@@ -70,7 +69,9 @@ static inline uint32_t ring_readable(const struct ring_side *s)
 	return ready < s->size ? ready : RING_BROKEN;
 }
 
-/* The i-th readable slot, i < ring_readable(). The caller copies it out before looking at it. */
+/*
+ * The i-th readable slot, i < ring_readable(). The caller copies the slot out before looking at it.
+ */
 static inline const void *ring_read_slot(const struct ring_side *s, uint32_t i)
 {
 	return ring_slot(s, i);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The client's side of the rings, in the memory of an rte_ring that the engine formatted. Nothing of
- * DPDK is linked. The caller holds the lock of the queue, so that a send or receive queue has one
- * producer and a CQ one consumer at a time: its own tail is all that this side keeps, and rte_ring's
- * heads, which tell several producers or consumers apart, are not used. rte_ring's own functions
- * would ask the ring how many there are, twice a request. Only the doorbell ring takes many
- * producers.
+ * The client's side of the rings, in the memory of an rte_ring that the engine formatted. Nothing
+ * of DPDK is linked. The caller holds the lock of the queue, so that a send or receive queue has
+ * one producer and a CQ one consumer at a time. This side keeps only its own tail. The heads of
+ * rte_ring are not used, because they are for several producers or consumers. rte_ring's own
+ * functions would look twice in each request at how many there are. Only the doorbell ring takes
+ * many producers.
  */
 #ifndef QUEUE_RING_CLIENT_H
 #define QUEUE_RING_CLIENT_H
@@ -25,8 +25,8 @@ static inline void *ring_client_slot(struct rte_ring *r, uint32_t position, uint
 }
 
 /*
- * The slot to write the next request to; NULL: the ring is full. A reservation that is not
- * published is forgotten: the next one returns the same slot.
+ * The slot for the next request. NULL: the ring is full. A reservation that is not published is
+ * forgotten: the next call returns the same slot.
  */
 static inline void *ring_client_reserve(struct rte_ring *r, uint32_t stride)
 {
@@ -45,8 +45,8 @@ static inline void ring_client_publish(struct rte_ring *r)
 }
 
 /*
- * The oldest completion, or NULL. It stays in its slot until ring_client_release; until then
- * peeking returns the same one.
+ * The oldest completion, or NULL. It stays in its slot until ring_client_release, and further calls
+ * return the same one.
  */
 static inline const void *ring_client_peek(struct rte_ring *r, uint32_t stride)
 {
@@ -57,7 +57,7 @@ static inline const void *ring_client_peek(struct rte_ring *r, uint32_t stride)
 	return position != written ? ring_client_slot(r, position, stride) : NULL;
 }
 
-/* Gives the slots of the n oldest completions back to the engine. The ring shows at least n. */
+/* Gives the slots of the n oldest completions back to the engine. The ring must hold at least n. */
 static inline void ring_client_release(struct rte_ring *r, uint32_t n)
 {
 	/* pairs with the producer's acquire load: we have read the slots */
@@ -79,7 +79,10 @@ static inline void bell_enqueue(struct rte_ring *r, uint32_t handle)
 	uint32_t head = __atomic_fetch_add(&r->prod.head, 1, __ATOMIC_RELAXED);
 
 	__atomic_store_n(&slot[head & r->mask], handle, __ATOMIC_RELAXED);
-	/* acquire: the slots of earlier producers; the release below passes all on to the lcore */
+	/*
+	 * Acquire: we see the slots of earlier producers. The release below passes all of them on
+	 * to the lcore.
+	 */
 	for (uint32_t spins = 1; __atomic_load_n(&r->prod.tail, __ATOMIC_ACQUIRE) != head;
 	     spins++) {
 		rte_pause();
@@ -91,16 +94,18 @@ static inline void bell_enqueue(struct rte_ring *r, uint32_t handle)
 
 /*
  * Marks the queue pair, enters it into the doorbell ring if it was not marked, and wakes the lcore
- * if it sleeps. doorbell.h draws the order of the steps. Any thread.
+ * if it sleeps. The drawing in doorbell.h shows the order of the steps. Any thread.
  */
 static inline void doorbell_ring(struct rte_ring *bell, uint32_t *mark, uint32_t handle,
 				 const uint32_t *sleeping, int wake_fd)
 {
 	if (__atomic_exchange_n(mark, 1, __ATOMIC_SEQ_CST) != 0)
-		/* it is in the ring already, and whoever entered it checks `sleeping` next */
+		/*
+		 * it is in the ring already, and the thread that entered it checks `sleeping` next
+		 */
 		return;
 	bell_enqueue(bell, handle);
-	/* pairs with the lcore's, between sleeping = 1 and its last look at the ring */
+	/* Pairs with the lcore's fence, between sleeping = 1 and its last look at the ring. */
 	queue_fence();
 	if (__atomic_load_n(sleeping, __ATOMIC_RELAXED))
 		doorbell_wake(wake_fd);

@@ -59,8 +59,8 @@ static enum srq_ring_take take_alone(struct srq_ring *r, const void **slot)
 
 /*
  * Lock-free: a try fails only if another lcore's succeeds. The producer's tail is read after the
- * head, so it is never before the head unless the program moved it back. With a stale pair the
- * exchange fails.
+ * head, so it is never before the head unless the program moved it back. If head and tail do not
+ * belong together, the exchange fails.
  */
 enum srq_ring_take srq_ring_take(struct srq_ring *r, const void **slot)
 {
@@ -77,7 +77,10 @@ enum srq_ring_take srq_ring_take(struct srq_ring *r, const void **slot)
 		if (n >= r->size) {
 			uint64_t again = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
 
-			/* otherwise lcores took requests meanwhile, and the program posted more */
+			/*
+			 * If they differ, lcores took requests meanwhile, and the program posted
+			 * more.
+			 */
 			if (again == head)
 				return SRQ_RING_ILL;
 			head = again;
