@@ -7,8 +7,8 @@
 #include "wire/opcode.h"
 
 /*
- * The known facts of the frame so far. All offsets are octets from its start. The octets before
- * `end` were received.
+ * What is known of the frame so far. All offsets are octets from its start. The octets before `end`
+ * were received.
  */
 struct layout {
 	const uint8_t *frame;
@@ -55,8 +55,8 @@ static bool ipv4_checksum_right(const uint8_t *ip)
 	memcpy(&b, ip + 8, 8);
 	memcpy(&c, ip + 16, 4);
 	/*
-	 * 2^16 is 1 modulo 2^16 - 1, so wider words may be added in place of 16-bit ones. As not all of them are
-	 * zero (the version is not), all ones is a multiple of 2^16 - 1.
+	 * Modulo 2^16 - 1, 2^16 is 1, so wider words may be added instead of 16-bit ones. All ones
+	 * is then a multiple of 2^16 - 1. The sum cannot be 0, because the version is not zero.
 	 */
 	sum = (a & 0xffffffff) + (a >> 32) + (b & 0xffffffff) + (b >> 32) + c;
 	return sum % 0xffff == 0;
@@ -85,7 +85,7 @@ static enum reason ipv4(struct layout *at, enum header_sum said)
 	if (room < header + UDP_LENGTH)
 		return REASON_FRAME_SHORT;
 	at->udp = at->l3 + header;
-	/* Only the first fragment has the UDP header: it is judged by its port below. */
+	/* Only a first fragment has the UDP header. Such a fragment is judged by its port below. */
 	if ((load_be16(ip + IPV4_FRAGMENT) & IPV4_IS_FRAGMENT & ~0x2000u) != 0)
 		return REASON_IP_FRAGMENT;
 	if (!udp_port_is_ours(at))
@@ -103,7 +103,7 @@ static enum reason ipv4(struct layout *at, enum header_sum said)
 	return REASON_NONE;
 }
 
-/* After extension headers comes another protocol (MLD), or a UDP packet that we refuse. */
+/* What follows extension headers is another protocol (MLD), or a UDP packet that we refuse. */
 static enum reason ipv6_extended(struct layout *at, uint8_t next)
 {
 	size_t offset = at->l3 + IPV6_LENGTH;
@@ -163,7 +163,10 @@ static enum reason udp(struct layout *at)
 	return REASON_NONE;
 }
 
-/* Nearly every frame, asked at once: no tag, IPv4 without options or fragments, our port, the right lengths. */
+/*
+ * Recognises nearly every frame with few tests: no tag, IPv4 without options or fragments, our
+ * port, the right lengths.
+ */
 static inline bool is_usual(struct layout *at, uint16_t vlan, enum header_sum said)
 {
 	const uint8_t *ip = at->frame + ETHER_LENGTH, *datagram = ip + IPV4_LENGTH;
@@ -187,7 +190,7 @@ static inline bool is_usual(struct layout *at, uint16_t vlan, enum header_sum sa
 	return true;
 }
 
-/* Any other frame. */
+/* Finds the layout of any other frame. */
 static enum reason envelope(struct layout *at, uint16_t vlan, enum header_sum said)
 {
 	enum reason r;
@@ -274,7 +277,8 @@ static void get_selection(struct packet *p, const uint8_t *h)
 }
 
 /*
- * Reads them in the order in which they follow the BTH; bth() has checked that all were received.
+ * Reads the extended headers in the order in which they follow the BTH. bth() has checked that all
+ * of them were received.
  */
 static void all_extended_headers(struct packet *p, const uint8_t *h, unsigned int flags)
 {
@@ -311,7 +315,7 @@ static void all_extended_headers(struct packet *p, const uint8_t *h, unsigned in
 		get_selection(p, h);
 }
 
-/* Nearly all packets have one at most. */
+/* Nearly all packets have at most one extended header, so the two usual ones come first. */
 static inline void extended_headers(struct packet *p, const uint8_t *h)
 {
 	unsigned int flags = opcode_table[p->opcode].flags & OP_EXTENDED;
@@ -376,7 +380,10 @@ void packet_make_grh(uint8_t *frame, const struct packet *p)
 	memset(end - GRH_LENGTH, 0, GRH_LENGTH - IPV4_LENGTH);
 }
 
-/* The envelope is right. Compiled for the usual one, whose layout is known, and for the others. */
+/*
+ * Decodes what is inside a correct envelope. It is compiled twice: for the usual layout, which is a
+ * constant there, and for all others.
+ */
 static inline __attribute__((always_inline)) enum reason content(
 	struct packet *p, const struct layout *at, const struct decode_options *options)
 {
@@ -404,7 +411,7 @@ static __attribute__((noinline)) enum reason decode_unusual(struct packet *p, co
 	return r == REASON_NONE ? content(p, &at, options) : r;
 }
 
-/* `said` is known where it is compiled. */
+/* Inlined, so that `said` is a constant in packet_decode(). */
 static inline __attribute__((always_inline)) enum reason decode(
 	struct packet *p, const uint8_t *frame, size_t length, const struct decode_options *options,
 	enum header_sum said)

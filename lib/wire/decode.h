@@ -17,7 +17,7 @@
 #include "base/stage.h"
 #include "wire/packet.h"
 
-/* What the device that received a frame says of the IPv4 header's checksum. */
+/* What the device that received a frame says about the IPv4 header's checksum. */
 enum header_sum {
 	HEADER_SUM_UNKNOWN, /* nothing: it is checked here */
 	HEADER_SUM_RIGHT,
@@ -38,8 +38,8 @@ enum reason packet_decode(struct packet *p, const uint8_t *frame, size_t length,
 			  const struct decode_options *options);
 
 /*
- * The same for a frame of whose IPv4 header the port said this. A function of its own, as packet_decode() is for most
- * ports, and has no question to ask.
+ * The same for a frame about whose IPv4 header the port has said something. packet_decode(), which
+ * most ports use, is a separate function, so that it need not look at `said`.
  */
 enum reason packet_decode_said(struct packet *p, const uint8_t *frame, size_t length,
 			       const struct decode_options *options, enum header_sum said);
@@ -48,8 +48,8 @@ enum reason packet_decode_said(struct packet *p, const uint8_t *frame, size_t le
 
 /*
  * Writes the 40 octets that a UD receiver finds before the payload (ibv_post_recv(3)): the IPv6
- * header, or 20 zero octets and the IPv4 header. `frame` is the frame that p was decoded from; its
- * headers are overwritten up to p->payload.
+ * header, or 20 zero octets and the IPv4 header. p was decoded from `frame`, whose headers are
+ * overwritten up to p->payload.
  */
 void packet_make_grh(uint8_t *frame, const struct packet *p);
 

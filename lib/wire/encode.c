@@ -85,7 +85,7 @@ static void put_selection(uint8_t *h, const struct packet *p)
 		h[i] = (uint8_t)(p->selection[i / 8] >> (i % 8 * 8));
 }
 
-/* Writes them in the order in which they follow the BTH. */
+/* Writes the extended headers in the order in which they follow the BTH. */
 static void put_all_extended_headers(uint8_t *h, const struct packet *p, unsigned int flags)
 {
 	if (flags & OP_XRCETH) {
@@ -121,7 +121,7 @@ static void put_all_extended_headers(uint8_t *h, const struct packet *p, unsigne
 		put_selection(h, p);
 }
 
-/* Nearly all packets have one at most. */
+/* Nearly all packets have at most one extended header, so the usual ones come first. */
 static inline void put_extended_headers(uint8_t *h, const struct packet *p)
 {
 	unsigned int flags = opcode_table[p->opcode].flags & OP_EXTENDED;
@@ -155,7 +155,10 @@ size_t packet_seal(uint8_t *frame, const struct flow *flow, size_t header_length
 	size_t end = header_length + payload_length;
 	size_t pad = pad_of(payload_length);
 
-	/* The pad, and octets that the ICRC overwrites: a constant length needs no call. */
+	/*
+	 * Clears the pad, and octets that the ICRC overwrites. A constant length needs no call of
+	 * memset().
+	 */
 	memset(frame + end, 0, ICRC_LENGTH);
 	end += pad;
 	icrc_store(frame + end, icrc_begin(frame + flow->l3, end - flow->l3));

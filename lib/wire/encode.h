@@ -19,8 +19,9 @@
 #include "wire/packet.h"
 
 /*
- * Writes envelope and headers. Returns how many octets they have: the payload follows there.
- * p->opcode must be defined. `identification`: the IPv4 field. Any thread, as all of these.
+ * Writes the envelope and the headers, and returns their length in octets: the payload follows
+ * there. p->opcode must be defined. `identification`: the IPv4 field. Any thread may call these
+ * functions.
  */
 size_t packet_encode(uint8_t *frame, const struct flow *flow, const struct packet *p,
 		     uint16_t identification);

@@ -23,7 +23,7 @@ struct mac {
 	uint8_t octet[6];
 };
 
-/* From what a flow is made. */
+/* What a flow is made from. */
 struct address_vector {
 	struct gid src_gid;
 	struct gid dst_gid;

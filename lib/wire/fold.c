@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state is a polynomial of four times 256 bits. Each step multiplies it by x^1024, which moves it
- * over the next 128 octets, and adds them. Multiplications of 64 by 64 bits with x^n mod P do that and
- * reduce it to its width (Gopal and others, "Fast CRC Computation for Generic Polynomials Using
- * PCLMULQDQ Instruction", Intel 2009). In the end 16 octets are left that have the same sum as all, and
- * ISA-L adds them and the rest.
+ * The state is a polynomial of four times 256 bits. Each step multiplies it by x^1024, which moves
+ * it over the next 128 octets, and then adds those octets. To multiply and to keep the state's
+ * width, each half of 64 bits is multiplied by x^n mod P (Gopal and others, "Fast CRC Computation
+ * for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009). In the end 16 octets are left
+ * whose sum is that of all of them. ISA-L computes that sum and adds the remaining octets.
  */
 #include "wire/fold.h"
 
@@ -19,7 +19,10 @@
 #define TARGET __attribute__((target("avx2,pclmul,vpclmulqdq")))
 #define INLINE static inline TARGET __attribute__((always_inline))
 
-/* x^n mod P, bits reflected, for the two halves of 128 bits: over 128 octets, and over 16. */
+/*
+ * x^n mod P, bits reflected, for the two halves of 128 bits: STEP moves them over 128 octets, PART
+ * over 16.
+ */
 #define STEP_LOW  INT64_C(0x1e88ef372) /* n = 1024 + 32 */
 #define STEP_HIGH INT64_C(0x14a7fe880) /* 1024 - 32 */
 #define PART_LOW  INT64_C(0x1751997d0) /* 128 + 32 */
@@ -52,7 +55,7 @@ INLINE __m256i take(uint8_t *to, const uint8_t *from)
 	return octets;
 }
 
-/* The last 16 octets of the state, which stand for all of it. */
+/* Reduces the state to 16 octets with the same sum, and computes it. */
 INLINE uint32_t sum_of(const __m256i *state)
 {
 	__m128i all = _mm256_castsi256_si128(state[0]);
@@ -67,7 +70,7 @@ INLINE uint32_t sum_of(const __m256i *state)
 	return crc32_gzip_refl(UINT32_MAX, octets, sizeof(octets)); /* begins with zero, inverted */
 }
 
-/* `to` is a constant NULL, or a copy is made. */
+/* `to`: NULL as a constant at compile time, or where to copy the octets. */
 INLINE uint32_t fold(uint32_t sum, uint8_t *to, const uint8_t *from, size_t n)
 {
 	__m256i state[PARTS];

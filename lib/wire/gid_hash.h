@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A hash of GIDs that programs and peers choose. It has a secret, so that nobody can put thousands of them
- * into one bucket, which an lcore would then search for each packet.
+ * A hash of GIDs that programs and peers choose. The hash has a secret, so that nobody can put
+ * thousands of GIDs into one bucket, which an lcore would then search for each packet.
  */
 #ifndef WIRE_GID_HASH_H
 #define WIRE_GID_HASH_H
@@ -17,7 +17,10 @@ static inline uint64_t gid_hash_mix(uint64_t h)
 	return h ^ h >> 31;
 }
 
-/* `with`: what else makes the difference. Nested, so that a choice of one part cannot cancel another. */
+/*
+ * `with`: a number that also distinguishes entries. The steps are nested, so that a choice of one
+ * part cannot cancel another.
+ */
 static inline uint64_t gid_hash(uint64_t secret, const struct gid *gid, uint64_t with)
 {
 	uint64_t h = gid_hash_mix(load_be64(gid->octet) ^ secret);

@@ -104,8 +104,9 @@
  *	|A|   reserved  |                      PSN                      |
  *	+-+-------------+-----------------------------------------------+
  *
- * The bits of X and of "late" are reserved: uroce says there that it knows selective acknowledgements, and how
- * late it is itself (docs/wire-extensions.md). Others send 0 and ignore them.
+ * IBTA reserves the bits of X and of "late". uroce uses them to say that it knows selective
+ * acknowledgements, and how late it is itself (docs/wire-extensions.md). Other implementations send
+ * 0 and ignore them.
  */
 #define BTH_OPCODE     0
 #define BTH_FLAGS      1
@@ -124,7 +125,7 @@
 #define BTH_DEST_QPN   5
 #define BTH_ACK	       8
 #define BTH_ACK_REQ    0x80
-#define BTH_STEP_MASK  0x7f /* selective acknowledgement: how far on it begins */
+#define BTH_STEP_MASK  0x7f /* of a selective acknowledgement: packet.selection_step */
 #define BTH_PSN	       9
 
 /*

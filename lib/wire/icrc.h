@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Octets behind the UDP header, up to which icrc_begin is one call of the CRC library. */
+/* With at most this many octets behind the UDP header, icrc_begin calls the CRC library once. */
 #define ICRC_ONE_CALL 44u
 
 /*
@@ -29,7 +29,10 @@ uint32_t icrc_add(uint32_t sum, const void *octets, size_t length);
 /* Copies, and continues the sum over the copied octets. The areas do not overlap. */
 uint32_t icrc_copy(uint32_t sum, void *to, const void *from, size_t length);
 
-/* memcpy of up to COPY_SHORT octets in line, as two copies that may overlap: what follows the headers of a short frame. */
+/*
+ * Copies up to COPY_SHORT octets inline, as two copies that may overlap. Used for what follows the
+ * headers of a short frame.
+ */
 #define COPY_SHORT 32u
 
 static inline void copy_short(void *to, const void *from, size_t n)
@@ -51,7 +54,10 @@ static inline void copy_short(void *to, const void *from, size_t n)
 	}
 }
 
-/* Write and read the four octets on the wire: least significant octet first on any host (IBTA 7.8.1). */
+/*
+ * Write and read the four octets on the wire, least significant octet first (IBTA 7.8.1). The host
+ * is little-endian.
+ */
 static inline void icrc_store(uint8_t *at, uint32_t sum)
 {
 	memcpy(at, &sum, sizeof(sum));

@@ -26,8 +26,8 @@
 #define CONSUMES OP_CONSUMES
 
 /*
- * SEND and WRITE, which RC, UC and XRC have in common; x is OP_XRCETH or 0. ibv_post_send(3) has
- * SEND with invalidate for UC, but IBTA's table has not. Its opcode follows the pattern of the
+ * SEND and WRITE, which RC, UC and XRC have in common; x is OP_XRCETH or 0. IBTA's table has no
+ * SEND with invalidate for UC, but ibv_post_send(3) has. Its opcode follows the pattern of the
  * others.
  */
 #define SEND_WRITE_ROWS(S, x)                                                                     \
@@ -79,7 +79,7 @@ const struct opcode_info opcode_table[256] = {
 	SEND_WRITE_ROWS(XRC, OP_XRCETH),
 	RELIABLE_ROWS(XRC, OP_XRCETH),
 
-	/* A CNP has 16 reserved octets where others have extended headers (IBTA A17.9.3). */
+	/* A CNP has 16 reserved octets where other packets have extended headers (IBTA A17.9.3). */
 	[OPCODE_CNP] = { .name = "CNP",
 			 .flags = OP_RESPONSE | SINGLE,
 			 .kind = KIND_CNP,

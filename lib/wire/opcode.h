@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The opcode table has all that is known about a BTH opcode (IBTA 9.2.1). All code asks it; there
- * is no second switch over opcodes.
+ * The opcode table holds all that is known about a BTH opcode (IBTA 9.2.1). All code looks there:
+ * no other place lists opcodes.
  */
 #ifndef WIRE_OPCODE_H
 #define WIRE_OPCODE_H
@@ -12,11 +12,11 @@
 enum service { /* the opcode's top three bits */
 	SERVICE_RC = 0,
 	SERVICE_UC = 1,
-	SERVICE_RD = 2, /* never carried */
+	SERVICE_RD = 2, /* not supported */
 	SERVICE_UD = 3,
 	SERVICE_CNP = 4,
 	SERVICE_XRC = 5,
-	SERVICE_OWN = 6, /* the manufacturer's: docs/wire-extensions.md */
+	SERVICE_OWN = 6, /* for use by the manufacturer: docs/wire-extensions.md */
 };
 
 /* The kind of a packet, whatever its position in the message. */
@@ -59,7 +59,7 @@ enum opcode_flag {
 		      OP_IETH | OP_XRCETH | OP_FETH | OP_SELECTION,
 };
 
-/* Low five bits; | service << 5 gives the opcode. */
+/* The low five bits of an opcode. The upper three are the service. */
 enum opcode_base {
 	OPB_SEND_FIRST = 0x00,
 	OPB_SEND_MIDDLE = 0x01,
@@ -87,7 +87,7 @@ enum opcode_base {
 	OPB_FLUSH = 0x1c,
 	OPB_ATOMIC_WRITE = 0x1d,
 	OPCODE_CNP = 0x81,
-	OPCODE_SELECTIVE_ACK = 0xd1, /* between two uroce alone */
+	OPCODE_SELECTIVE_ACK = 0xd1, /* only between two uroce */
 };
 
 #define OPCODE(service, base) ((uint8_t)((service) << 5 | (base)))

@@ -61,13 +61,14 @@ enum syndrome {
 };
 
 #define SELECTION_BITS 256u /* of a selective acknowledgement */
-#define SELECTION_STEP 64u /* PSNs: the first bit may stand for one that is some steps further on */
+#define SELECTION_STEP 64u /* PSNs by which each selection_step moves the first bit on */
 
 #define QPN_GSI	      1u /* general services: the connection manager */
 #define QPN_MULTICAST 0xffffffu /* the destination of every datagram to a group */
 
 /*
- * First what nearly every packet has, in one cache line, and then the rest by where it stands in the frame.
+ * The first cache line holds what nearly every packet has. The rest follows by where it stands in
+ * the frame.
  */
 struct packet {
 	/* BTH */
@@ -78,16 +79,16 @@ struct packet {
 	bool becn;
 	bool ack_req;
 	bool selective; /* the sender knows selective acknowledgements (docs/wire-extensions.md) */
-	uint8_t late; /* ... and is so late itself, in the steps of transport/late.h; 0: says nothing */
-	bool again; /* not on the wire: the transport sends this PSN again */
+	uint8_t late; /* ... and is this late itself, in steps of transport/late.h; 0: unsaid */
+	bool again; /* not on the wire: the transport sends this PSN once more */
 	uint8_t pad; /* 0..3: from the BTH (decode) or from the length (encode) */
 	/*
-	 * Sent: fill in the IP and TCP or UDP checksums. Received: IPv4 with TCP or UDP, and both
-	 * checksums are right. They are those of the frame (RAW_PACKET) or of the payload (UD),
-	 * where the engine checks them.
+	 * Sent: fill in the IP and TCP or UDP checksums. Received: the packet is IPv4 with TCP or
+	 * UDP, and both checksums are right. They are the checksums of the frame (RAW_PACKET) or of
+	 * the payload (UD), if the engine checks them.
 	 */
 	bool checksum;
-	bool tso_last; /* TSO on UD: it is the last segment */
+	bool tso_last; /* TSO on UD: this is the last segment */
 	uint16_t pkey;
 	uint16_t mss; /* sent: TSO, octets of payload of a segment; 0: no TSO */
 	uint32_t dest_qpn; /* 24 bits */
@@ -104,7 +105,7 @@ struct packet {
 	uint32_t invalidate_rkey;
 	uint32_t srqn;
 	/* Not on the wire: used inside the engine. */
-	uint32_t sender; /* received: the local queue pair that sent it; 0: it came from the port */
+	uint32_t sender; /* received: the local queue pair that sent it; 0: from the port */
 	/* AETH, AtomicAckETH */
 	uint8_t syndrome;
 	/* The envelope. Decode fills it in; encode takes it from the flow. */
@@ -130,10 +131,10 @@ struct packet {
 	uint16_t tso_header; /* TSO: octets of header of each segment */
 	uint16_t tso_segment; /* TSO on UD, where a segment is a packet: its number, from 0 */
 	uint16_t vlan_tci; /* RAW_PACKET, received: the tag that was stripped */
-	uint32_t flow_tag; /* RAW_PACKET, received: of the rule that matched */
+	uint32_t flow_tag; /* RAW_PACKET, received: the tag of the rule that matched */
 	/*
-	 * selective acknowledgement: bit n % 64 of word n / 64 says that PSN + 1 + n has come, and
-	 * SELECTION_STEP more for each selection_step
+	 * Selective acknowledgement. Bit n % 64 of word n / 64 says that the packet PSN + 1 + n has
+	 * come; each selection_step adds SELECTION_STEP to that PSN.
 	 */
 	uint64_t selection[SELECTION_BITS / 64];
 	uint8_t selection_step; /* 7 bits */

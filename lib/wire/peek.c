@@ -15,7 +15,7 @@ static uint16_t l3_of(const uint8_t *frame, size_t length, size_t *l3)
 	return load_be16(frame + *l3 - 2);
 }
 
-/* Octets of the IP header; 0: what follows is not UDP, or not the whole of it. */
+/* The length of the IP header in octets. 0: it is incomplete, or UDP does not follow directly. */
 static size_t ip_length(uint16_t type, const uint8_t *ip, size_t room)
 {
 	if (type == ETHERTYPE_IPV4 && room >= IPV4_LENGTH)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whom a frame is for, before anything about it was checked. Who finds out in this way that the frame belongs
- * elsewhere passes it on as it is, and it is decoded there, once.
+ * Finds the receiver of a frame before anything else about the frame was checked. A caller that
+ * thus finds out that the frame belongs elsewhere passes it on unchanged. It is decoded there,
+ * once.
  */
 #ifndef WIRE_PEEK_H
 #define WIRE_PEEK_H
@@ -9,7 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The queue pair number that its BTH has; 0: it is no RoCEv2 frame, or one that only decoding can judge. */
+/*
+ * The destination queue pair number in the BTH. 0: the frame is not a RoCEv2 frame, or it must be
+ * decoded to tell.
+ */
 uint32_t packet_peek(const uint8_t *frame, size_t length);
 
 #endif
