@@ -46,7 +46,7 @@ static inline uint64_t load_be64(const void *p)
 	return __builtin_bswap64(v);
 }
 
-/* One's complement addition, by which parts of an Internet checksum are joined (RFC 1071). */
+/* One's complement addition. It joins the sums of parts of an Internet checksum (RFC 1071). */
 static inline uint16_t ones_complement_add(uint16_t a, uint16_t b)
 {
 	uint32_t sum = (uint32_t)a + b;

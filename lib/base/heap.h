@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Moments, the earliest first; of equal ones the one that was put first. A binary heap: the children
- * of index i are 2i + 1 and 2i + 2. Its nodes are parts of their owners' structs; the room for
- * pointers to them is the owner's, too.
+ * A queue of moments, the earliest first. Of equal moments the one that was put first comes first.
+ * It is a binary heap: the children of index i are 2i + 1 and 2i + 2. Its nodes are parts of their
+ * owners' structs. The owner of the heap also provides the room for pointers to the nodes.
  */
 #ifndef BASE_HEAP_H
 #define BASE_HEAP_H
@@ -16,7 +16,7 @@
 struct heap_node {
 	nanotime at;
 	uint32_t order;
-	uint32_t position; /* index in heap.node, plus 1; 0: in no heap */
+	uint32_t position; /* index in heap.node, plus 1; 0: the node is not in a heap */
 };
 
 struct heap {
@@ -25,7 +25,7 @@ struct heap {
 	uint32_t order; /* of the next node; it wraps */
 };
 
-/* There must be room, and the node must be in no heap. */
+/* The heap must have room, and the node must not be in any heap. */
 void heap_put(struct heap *h, struct heap_node *n, nanotime at);
 /* The node must be in this heap. */
 void heap_remove(struct heap *h, struct heap_node *n);

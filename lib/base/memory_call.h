@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mmap(2) and related calls, for code that runs inside other programs. They do not go through libc,
- * because memory hooks replace libc's functions. Some hooks lose arguments (libucm 1.13 passes no
- * address to mremap). Registration caches use such hooks, too, and would drop what we have just
- * registered. Errors are as libc's: MAP_FAILED or -1, with errno. Any thread.
+ * because memory hooks replace libc's functions. Some hooks lose arguments: libucm 1.13 passes no
+ * address to mremap. Registration caches use such hooks, too, and would drop what we have just
+ * registered. Errors are reported as libc does: MAP_FAILED or -1, with errno. Any thread.
  */
 #ifndef BASE_MEMORY_CALL_H
 #define BASE_MEMORY_CALL_H
@@ -27,7 +27,10 @@
 
 #if defined(MEMORY_CALL_LIBC)
 
-/* The thread sanitizer must see these calls, so that it forgets what it knows of the addresses. */
+/*
+ * Goes through libc, for the thread sanitizer. It must see these calls, to forget what it knows of
+ * the addresses.
+ */
 static inline long memory_call_raw(long n, long a, long b, long c, long d, long e, long f)
 {
 	switch (n) {
@@ -96,7 +99,7 @@ static inline int memory_unmap(void *at, size_t length)
 }
 
 /*
- * mremap(2): moves the pages [from, from + length) to `to`, in place of what is mapped there.
+ * mremap(2): moves the pages [from, from + length) to `to`, and replaces what is mapped there.
  * False: they were not moved.
  */
 static inline bool memory_remap(void *from, size_t length, void *to)
@@ -106,8 +109,8 @@ static inline bool memory_remap(void *from, size_t length, void *to)
 }
 
 /*
- * mremap(2) with an old size of 0: shows the pages [at, at + length) of a shared mapping a second time at `to`, in
- * place of what is mapped there. False: it does not.
+ * mremap(2) with an old size of 0: maps the pages [at, at + length) of a shared mapping a second
+ * time, at `to`, and replaces what is mapped there. False: it failed.
  */
 static inline bool memory_show_again(void *at, size_t length, void *to)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reasons why something was dropped, refused or failed. One list gives for each the enumerator,
- * the name of its counter and a sentence. vendor_err of a completion holds the number, and `uroce
- * stat` shows the counters. Append only, because users see the numbers.
+ * The reasons why something was dropped, refused or failed. One list gives the enumerator, the
+ * counter's name and a sentence for each reason. vendor_err of a completion holds the number, and
+ * `uroce stat` shows the counters. Append only, because users see the numbers.
  */
 #ifndef BASE_REASON_H
 #define BASE_REASON_H

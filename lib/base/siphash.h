@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SipHash-2-4 (Aumasson and Bernstein 2012) of eight octets: a number that cannot be told from a
- * random one without the secret.
+ * SipHash-2-4 (Aumasson and Bernstein 2012) of eight octets. Without the secret, its result cannot
+ * be told from a random number.
  */
 #ifndef BASE_SIPHASH_H
 #define BASE_SIPHASH_H
@@ -29,9 +29,7 @@ static inline void siphash_rounds(uint64_t v[4], unsigned int n)
 	}
 }
 
-/*
- * `secret` as the two little-endian words of its sixteen octets, `word` as the word of the message.
- */
+/* `secret`: sixteen octets, as two little-endian words. `word`: the message, as one such word. */
 static inline uint64_t siphash(const uint64_t secret[2], uint64_t word)
 {
 	const uint64_t length = UINT64_C(8) << 56;

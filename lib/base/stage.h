@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the time of an lcore goes: a stopwatch that is switched from stage to stage, so that every cycle
- * between its start and its last switch is one stage's. Stages nest: code that enters one switches
- * back to the one before.
+ * Where the time of an lcore goes. A stopwatch is switched from stage to stage, so that every cycle
+ * between its start and its last switch belongs to one stage. Stages nest: code that enters a stage
+ * switches back to the previous one when it is done.
  *
- * Code with stages has a pointer to a stopwatch, which is NULL while nothing is measured: then a
- * switch costs the test of that pointer. The clock is the owner's, so that pure code reads none.
+ * Code with stages has a pointer to a stopwatch. The pointer is NULL while nothing is measured, and
+ * a switch then costs only the test of that pointer. The owner provides the clock, so that pure
+ * code reads none.
  */
 #ifndef BASE_STAGE_H
 #define BASE_STAGE_H
@@ -36,32 +37,32 @@ enum stage {
 
 struct stage_watch {
 	uint64_t (*clock)(void); /* a counter of cycles */
-	uint64_t since; /* its last reading */
-	uint64_t longest; /* between two readings */
+	uint64_t since; /* the last reading of the clock */
+	uint64_t longest; /* the longest time between two readings */
 	enum stage at;
 	uint64_t cycles[STAGE_COUNT];
-	uint64_t passes[STAGE_COUNT]; /* switches away from it */
+	uint64_t passes[STAGE_COUNT]; /* switches away from the stage */
 };
 
-/* The stopwatch runs from now on, in this stage. */
+/* Starts the stopwatch, in this stage. */
 void stage_start(struct stage_watch *w, uint64_t (*clock)(void), enum stage at);
 /* Adds the cycles since the last switch to the stage that ends. Returns that stage. */
 enum stage stage_enter(struct stage_watch *w, enum stage to) __attribute__((cold));
 
-/* ... if cycles are measured. */
+/* The same, if cycles are measured. */
 static inline void stage_switch(struct stage_watch *w, enum stage to)
 {
 	if (__builtin_expect(w != NULL, 0))
 		stage_enter(w, to);
 }
 
-/* ... and returns the stage to switch back to. */
+/* The same, and returns the stage to which the caller must switch back. */
 static inline enum stage stage_nest(struct stage_watch *w, enum stage to)
 {
 	return __builtin_expect(w != NULL, 0) ? stage_enter(w, to) : to;
 }
 
-/* "key"; what is done in it, as a part of a sentence */
+/* The name of a stage, such as "key", and what is done there, as a part of a sentence. */
 const char *stage_name(enum stage s);
 const char *stage_what(enum stage s);
 

@@ -94,7 +94,7 @@ enum completion_flag {
 	COMPLETION_TM_DATA_VALID = 64,
 };
 
-/* In `sl` of a UD receive: the kind of its frame (IBTA A17.4.5.1). */
+/* The kind of frame that a UD receive took, in `sl` of its completion (IBTA A17.4.5.1). */
 enum completion_sl {
 	COMPLETION_SL_IPV6 = 1,
 	COMPLETION_SL_IPV4 = 2,
@@ -117,7 +117,7 @@ enum access_flag {
 	ACCESS_OPTIONAL_RANGE = 0x3ff00000,
 };
 
-/* ibv_placement_type of a FLUSH: a set of at least one */
+/* ibv_placement_type of a FLUSH: at least one of these */
 enum flush_type {
 	FLUSH_GLOBAL = 1,
 	FLUSH_PERSISTENT = 2,
@@ -160,10 +160,10 @@ struct send_work {
 			uint32_t ah; /* handle */
 			uint32_t remote_qpn;
 			uint32_t remote_qkey;
-			uint16_t mss; /* TSO: octets of payload a segment */
+			uint16_t mss; /* TSO: octets of payload in each segment */
 			/*
-			 * TSO: octets of header of each segment; in the slot it follows the
-			 * elements
+			 * TSO: octets of header of each segment. In the slot, the header follows
+			 * the elements.
 			 */
 			uint16_t tso_header;
 		};
@@ -208,8 +208,8 @@ static inline uint8_t *send_work_inline(const struct send_work *w)
 struct recv_work {
 	uint64_t wr_id;
 	uint32_t num_sge;
-	/* Used inside the engine only; it ignores what a program writes here. */
-	uint16_t mark; /* returned with the completion: see qp_received() */
+	/* Used inside the engine only. The engine ignores what a program writes here. */
+	uint16_t mark; /* returned with the completion (qp_received()) */
 	uint16_t strip; /* how many octets at the start of the message are not stored */
 };
 
@@ -255,7 +255,8 @@ static inline struct work_sge *tag_work_sge(const struct tag_work *w)
 }
 
 /*
- * Octets of a slot of a send queue: a multiple of 64, so that no two requests share a cache line.
+ * The size of a send queue's slot in octets. A multiple of 64, so that no two requests share a
+ * cache line.
  */
 static inline uint32_t send_work_stride(uint32_t max_sge, uint32_t max_inline)
 {
@@ -266,7 +267,7 @@ static inline uint32_t send_work_stride(uint32_t max_sge, uint32_t max_inline)
 	return ((uint32_t)sizeof(struct send_work) + tail + 63) & ~63u;
 }
 
-/* Octets of a slot of a receive queue. */
+/* The size of a receive queue's slot in octets. */
 static inline uint32_t recv_work_stride(uint32_t max_sge)
 {
 	return ((uint32_t)sizeof(struct recv_work) + max_sge * (uint32_t)sizeof(struct work_sge) +
@@ -275,8 +276,8 @@ static inline uint32_t recv_work_stride(uint32_t max_sge)
 }
 
 /*
- * One completion. The first 48 octets are struct ibv_wc. Values without a member of their own are
- * in members that have no meaning on their kind of queue pair:
+ * One completion. The first 48 octets are struct ibv_wc. Values for which it has no member are in
+ * members that mean nothing on that kind of queue pair:
  *
  *	RAW_PACKET		src_qp: flow tag; slid: the VLAN tag (TCI) that was stripped
  *	tag matching (success)	vendor_err, src_qp: high and low half of the tag

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* As x86intrin.h, for DPDK's headers that include this name, and for that header itself with AVX. */
+/*
+ * Does what x86intrin.h does, for headers that include this name: some of DPDK's, and with AVX the
+ * compiler's x86intrin.h.
+ */
 #ifndef BASE_X86_IMMINTRIN_H
 #define BASE_X86_IMMINTRIN_H
 
