@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connection manager's state machine (IBTA volume 1, 12.9), pure: no clock, no I/O, no memory
- * of its own. Time is an argument, `now`. Messages go in and are taken out; events tell the owner
- * of a connection what happened; cm_deadline() is the next time at which the connection acts on its
- * own.
+ * The connection manager's state machine (IBTA volume 1, 12.9). It is pure: no clock, no I/O, no
+ * memory of its own. Time is an argument, `now`. Messages go in and are taken out. Events tell the
+ * owner of a connection what happened. cm_deadline() is the next time at which the connection acts
+ * on its own.
  *
  *	active                                  passive
  *	IDLE       cm_connect                   IDLE          a REQ: cm_requested
@@ -27,12 +27,12 @@
  * twice takes effect once.
  *
  * How to handle a MAD:
- *	1. cm_message_decode(); CM_WRONG_VERSION: cm_wrong_version().
- *	2. cm_key() to find the connection, and cm_belongs() to check that the message is for it and
- *	   comes from its peer. If so: cm_received().
- *	3. A REQ that shows an older connection to be stale, by its id or its queue pair:
- *	   cm_refuse() with CM_REJECT_STALE, and cm_disconnect() of the older one. A REP that shows another
- *	   connection than its own to be stale: the same after cm_received(), but with cm_reject().
+ *	1. cm_message_decode(). If it returns CM_WRONG_VERSION: cm_wrong_version().
+ *	2. cm_key() finds the connection, and cm_belongs() checks that the message is for it and comes
+ *	   from its peer. If so: cm_received().
+ *	3. A REQ may show by its id or its queue pair that an older connection is stale. If so:
+ *	   cm_refuse() with CM_REJECT_STALE, and cm_disconnect() of the older one. If a REP shows that
+ *	   a connection other than its own is stale: the same after cm_received(), but with cm_reject().
  *	4. A REQ or SIDR_REQ with a listener: cm_check_request(), cm_check_ip_header(), and
  *	   cm_refuse() or cm_requested(), cm_sidr_requested().
  *	5. Anything else: cm_stray().
@@ -109,7 +109,7 @@ struct cm_connection {
 	bool active; /* we sent the REQ */
 	bool abandoned; /* the program wants no events any more */
 	bool extended; /* an MRA arrived since the last repetition */
-	uint8_t retries; /* that are left for the awaited answer */
+	uint8_t retries; /* retries left for the awaited answer */
 	uint8_t max_retries;
 	uint8_t mra_timeout; /* exponent that our MRA carries */
 	uint16_t owed; /* enum cm_debt */
@@ -119,8 +119,8 @@ struct cm_connection {
 	uint32_t local_id, remote_id;
 	uint32_t local_qpn, remote_qpn;
 	uint64_t local_guid, remote_guid;
-	uint32_t remote_psn; /* passive: this and service_id tell a new REQ from */
-	uint64_t service_id; /* ... a repetition */
+	uint32_t remote_psn; /* passive: this and service_id distinguish a new REQ ... */
+	uint64_t service_id; /* ... from a repetition */
 
 	/* READs and atomics outstanding in each direction; both sides use the lesser offer. */
 	uint8_t initiator_depth, responder_resources;
@@ -131,7 +131,7 @@ struct cm_connection {
 	nanotime flight; /* round trip and time to acknowledge: 4.096 us * 2^ack_timeout */
 	nanotime timewait; /* how long ids are not reused */
 
-	uint64_t transaction; /* the REQ's; messages that belong to it repeat it */
+	uint64_t transaction; /* of the REQ; messages that belong to it repeat it */
 	uint64_t asked; /* transaction of the message that the owed message answers */
 	struct cm_message sent; /* our latest message that may have to be repeated */
 	struct cm_message peer; /* cm_peer_message() */
@@ -275,7 +275,7 @@ const struct cm_message *cm_peer_message(const struct cm_connection *c);
  * (SIDR) by the request id and the requester's address.
  */
 enum cm_key {
-	CM_KEY_NONE, /* it names no connection: cm_stray() */
+	CM_KEY_NONE, /* the message names no connection: cm_stray() */
 	CM_KEY_LOCAL_ID, /* key->id is the connection's local_id */
 	CM_KEY_REMOTE_ID, /* key->id and key->guid are its remote_id and remote_guid */
 	CM_KEY_SIDR_REQUESTER, /* key->id is the local_id of an exchange that this side began */
@@ -291,17 +291,17 @@ struct cm_key_of {
 struct cm_key_of cm_key(const struct cm_message *m);
 
 /*
- * Whether the message names both ends of this connection, or repeats its REQ or SIDR_REQ. If not (a
- * reused or an invented id), treat it as if no connection had been found.
+ * Whether the message names both ends of this connection, or repeats its REQ or SIDR_REQ. If not,
+ * its id is reused or invented: treat it as if no connection had been found.
  */
 bool cm_belongs(const struct cm_connection *c, const struct cm_message *m);
 
 /*
- * How a REQ (or REP) relates to an existing connection. A repetition goes to cm_received(). A stale
- * connection (IBTA 12.9.8.3.1): the peer has begun anew with a queue pair or an id that this
- * connection knows it by. Then refuse the REQ with CM_REJECT_STALE (a REP: cm_reject) and
- * disconnect the connection. Call it for all connections with the same (remote id, GUID) or (remote
- * QPN, GUID), including those in TIMEWAIT, except the REP's own.
+ * How a REQ (or REP) relates to an existing connection. A repetition goes to cm_received(). A
+ * connection is stale (IBTA 12.9.8.3.1) if the peer has begun anew with a queue pair or an id by
+ * which this connection knows the peer. Then refuse the REQ with CM_REJECT_STALE (a REP: cm_reject)
+ * and disconnect the connection. Call it for all connections with the same (remote id, GUID) or
+ * (remote QPN, GUID), including those in TIMEWAIT, except the REP's own.
  */
 enum cm_relation {
 	CM_UNRELATED,
@@ -316,7 +316,7 @@ enum cm_relation cm_sidr_compare(const struct cm_connection *c, const struct cm_
 
 /*
  * Composes the answer to a message without a connection or (REQ, SIDR_REQ) a listener. False: send
- * none, as the message is itself an answer.
+ * no answer, because the message is itself one.
  */
 bool cm_stray(const struct cm_message *m, struct cm_message *answer);
 
@@ -337,13 +337,17 @@ struct cm_port_view {
 	uint8_t mtu; /* ibv_mtu of the port */
 };
 
-/* 0, or the reason to refuse it with (IBTA 12.6.7.2). Call it first: it trusts nothing. */
+/*
+ * 0, or the reason for which to refuse the request (IBTA 12.6.7.2). Call it first: it trusts
+ * nothing.
+ */
 uint16_t cm_check_request(const struct cm_message *req, const struct cm_port_view *port);
 /* The same for a REP. cm_received() calls it, refuses the REP and reports CM_EVENT_UNREACHABLE. */
 uint16_t cm_check_reply(const struct cm_message *rep);
 /*
- * Checks the RDMA CM's header of a REQ or SIDR_REQ whose service id is in one of its port spaces:
- * 0, or CM_REJECT_CONSUMER if it is malformed or no connection can have its addresses.
+ * Checks the RDMA CM's header of a REQ or SIDR_REQ whose service id is in one of its port spaces.
+ * Returns 0, or CM_REJECT_CONSUMER if it is malformed or its addresses are impossible for a
+ * connection.
  */
 uint16_t cm_check_ip_header(const struct cm_message *m, struct cm_ip_header *h);
 

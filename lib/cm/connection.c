@@ -81,7 +81,7 @@ nanotime cm_deadline(const struct cm_connection *c)
 	return c->deadline == 0 ? TIME_NEVER : c->deadline;
 }
 
-/* The last repetition was not answered (IBTA 12.9.8.5). */
+/* Called when the last repetition was not answered (IBTA 12.9.8.5). */
 static void give_up(struct cm_connection *c, nanotime now)
 {
 	switch (c->state) {
@@ -111,7 +111,7 @@ static void rest_is_over(struct cm_connection *c)
 	if (c->state == CM_TIMEWAIT)
 		c->events |= CM_EVENT_TIMEWAIT_EXIT;
 	if (c->state == CM_SIDR_REPLIED && !c->abandoned)
-		c->deadline = 0; /* lasts as long as the program keeps its id */
+		c->deadline = 0; /* lasts until the program destroys its id */
 	else
 		cm_enter(c, CM_IDLE);
 }

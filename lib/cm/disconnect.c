@@ -80,7 +80,7 @@ void cm_abandon(struct cm_connection *c, nanotime now)
 
 	c->abandoned = true;
 	switch (c->state) {
-	case CM_REQ_SENT: /* the peer finds it by our id, as its own is not known yet */
+	case CM_REQ_SENT: /* the peer looks it up by our id: we do not know its id yet */
 		cm_enter(c, CM_IDLE);
 		cm_reject_timeout(c);
 		break;

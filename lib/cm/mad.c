@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Encoding and decoding use one table of fields for every message, after IBTA 12.6. */
+/*
+ * Encoding and decoding of the messages. Both use one table of fields for each message (IBTA 12.6).
+ */
 #include <string.h>
 
 #include "base/bits.h"
@@ -139,7 +141,7 @@ static const struct field sidr_rep[] = {
 	PART(8, 4, 8, 24, qpn),	    WHOLE(12, 64, service_id),	WHOLE(20, 32, qkey),
 };
 
-/* Where private data and additional information are. Private data always reaches to the end. */
+/* Where private data and additional information are. Private data always extends to the end. */
 static const struct layout {
 	const struct field *field;
 	uint8_t fields;

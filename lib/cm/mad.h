@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The connection manager's messages (IBTA volume 1, chapter 12): management datagrams of 256 octets
- * in UD SENDs to queue pair 1. Callers see plain structs in host order, the wire has octets:
+ * in UD SENDs to queue pair 1. Callers see plain structs in host order. The octets on the wire are:
  *
  *	 0 base version, class, class version, method
  *	 4 status, class specific
@@ -51,7 +51,7 @@ enum cm_transport {
 	CM_TRANSPORT_RC = 0,
 	CM_TRANSPORT_UC = 1,
 	CM_TRANSPORT_RD = 2,
-	CM_TRANSPORT_EXTENDED = 3, /* the extended type says which: 1 is XRC */
+	CM_TRANSPORT_EXTENDED = 3, /* the extended type says which transport: 1 is XRC */
 };
 
 enum cm_reject_reason {
@@ -134,7 +134,7 @@ struct cm_message {
 	uint8_t information[MAD_ARI_MAX];
 
 	uint8_t private_data
-		[MAD_PRIVATE_MAX]; /* the attribute decides how many octets, see below */
+		[MAD_PRIVATE_MAX]; /* the attribute says how many octets are valid, see below */
 };
 
 enum cm_decode {

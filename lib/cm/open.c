@@ -3,7 +3,7 @@
  * How a connection begins: REQ, REP, RTU (IBTA 12.9.6, 12.9.7).
  *
  * A peer that repeats its REQ or REP has not received the answer, so the answer is sent again. If
- * the program has not answered yet the peer gets an MRA, so that it does not give up.
+ * the program has not answered yet, the peer gets an MRA, so that it does not give up.
  */
 #include "cm/state.h"
 
@@ -30,7 +30,10 @@ static void adopt_peer(struct cm_connection *c, const struct cm_message *m)
 	c->peer = *m;
 }
 
-/* One side responds to what the other initiates: take the lesser offer (IBTA 12.7.29, 12.7.30). */
+/*
+ * One side responds to what the other initiates, so each direction takes the lesser offer (IBTA
+ * 12.7.29, 12.7.30).
+ */
 static void agree_depths(struct cm_connection *c, const struct cm_message *ours)
 {
 	c->initiator_depth = MIN_OF(ours->initiator_depth, c->peer.responder_resources);
@@ -120,7 +123,7 @@ void cm_requested(struct cm_connection *c, const struct cm_message *req, uint32_
 	c->events = CM_EVENT_REQUEST;
 }
 
-/* IBTA 12.6.8: the REP answers whether an alternate path is accepted. It never is. */
+/* The REP says whether an alternate path is accepted (IBTA 12.6.8). This side never accepts one. */
 #define FAILOVER_NONE	     0u
 #define FAILOVER_UNSUPPORTED 1u
 
@@ -146,7 +149,7 @@ int cm_accept(struct cm_connection *c, const struct cm_message *rep, nanotime no
 	c->sent.remote_id = c->remote_id;
 	c->sent.initiator_depth = c->initiator_depth;
 	c->sent.responder_resources = c->responder_resources;
-	if (c->peer.transport == CM_TRANSPORT_EXTENDED) { /* like Linux: a target has an SRQ */
+	if (c->peer.transport == CM_TRANSPORT_EXTENDED) { /* as on Linux: a target has an SRQ */
 		c->sent.eecn = rep->qpn;
 		c->sent.qpn = 0;
 		c->sent.srq = 1;
@@ -164,7 +167,7 @@ static enum cm_verdict req_again(struct cm_connection *c, nanotime now)
 		c->owed |= CM_OWES_MRA;
 		break;
 	case CM_REP_SENT:
-	case CM_ESTABLISHED: /* by data without an RTU; the peer still waits */
+	case CM_ESTABLISHED: /* data without an RTU has established it; the peer still waits */
 		c->owed |= CM_OWES_MESSAGE;
 		break;
 	case CM_REJECTED:

@@ -37,7 +37,10 @@ static uint8_t about(const struct cm_connection *c)
 	}
 }
 
-/* The next state after a REJ: one that can repeat it, if the peer might ask again. */
+/*
+ * Enters the state after a REJ. If the peer might ask again, that is a state which can repeat the
+ * REJ.
+ */
 static void enter_after_reject(struct cm_connection *c, nanotime now)
 {
 	if (c->state == CM_REP_SENT) {

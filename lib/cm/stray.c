@@ -38,8 +38,8 @@ static bool has_peer(const struct cm_connection *c)
 }
 
 /*
- * A repetition of this connection's REQ, rather than a new REQ with the same id (the peer
- * restarted).
+ * Whether the REQ is a repetition of this connection's REQ. Otherwise it is a new one with the same
+ * id, because the peer has restarted.
  */
 static bool same_req(const struct cm_connection *c, const struct cm_message *m)
 {
@@ -67,7 +67,7 @@ enum cm_relation cm_compare(const struct cm_connection *c, const struct cm_messa
 										: CM_UNRELATED;
 }
 
-/* Once both ends are known. */
+/* Whether the message names both ends. That is possible once both are known. */
 static bool names_us(const struct cm_connection *c, const struct cm_message *m)
 {
 	if (c->state == CM_IDLE || c->state >= CM_SIDR_REQ_SENT || m->remote_id != c->local_id)
@@ -159,7 +159,10 @@ bool cm_stray(const struct cm_message *m, struct cm_message *answer)
 	}
 }
 
-/* Only requests are answered. In another version the ids of other messages are unknown. */
+/*
+ * Answers only a REQ, REP or SIDR_REQ. Of a message in another version only the sender's id is
+ * known.
+ */
 bool cm_wrong_version(const struct cm_message *m, struct cm_message *answer)
 {
 	if (m->attribute != CM_REQ && m->attribute != CM_REP && m->attribute != CM_SIDR_REQ)
