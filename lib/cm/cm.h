@@ -28,11 +28,12 @@
  *
  * How to handle a MAD:
  *	1. cm_message_decode(). If it returns CM_WRONG_VERSION: cm_wrong_version().
- *	2. cm_key() finds the connection, and cm_belongs() checks that the message is for it and comes
- *	   from its peer. If so: cm_received().
+ *	2. cm_key() finds the connection, and cm_belongs() checks that the message is for it and
+ *	   comes from its peer. If so: cm_received().
  *	3. A REQ may show by its id or its queue pair that an older connection is stale. If so:
- *	   cm_refuse() with CM_REJECT_STALE, and cm_disconnect() of the older one. If a REP shows that
- *	   a connection other than its own is stale: the same after cm_received(), but with cm_reject().
+ *	   cm_refuse() with CM_REJECT_STALE, and cm_disconnect() of the older one. If a REP shows
+ *	   that a connection other than its own is stale: the same after cm_received(), but with
+ *	   cm_reject().
  *	4. A REQ or SIDR_REQ with a listener: cm_check_request(), cm_check_ip_header(), and
  *	   cm_refuse() or cm_requested(), cm_sidr_requested().
  *	5. Anything else: cm_stray().

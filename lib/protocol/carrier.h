@@ -37,22 +37,24 @@ struct carrier_ops {
 		       size_t request_bytes, struct command_reply *reply, size_t reply_bytes,
 		       const struct carrier_descriptors *in, struct carrier_descriptors *out);
 	/*
-	 * Called when a poll finds a CQ empty. Lets an engine run that shares this thread or core.
+	 * Called when a poll finds a CQ empty. An engine that shares this thread or core can run
+	 * then.
 	 */
 	void (*empty_poll)(struct carrier *c);
 	/* True once the engine is known to be gone. Cheap. Any thread. */
 	bool (*gone)(struct carrier *c);
 	/*
-	 * An event descriptor has reached end of file, so the engine is gone. NULL: cannot happen.
+	 * An event descriptor has reached end of file, so the engine is gone. NULL if that cannot
+	 * happen.
 	 */
 	void (*ended)(struct carrier *c);
-	/* The last user is gone: frees the carrier. */
+	/* Frees the carrier. Called when its last user is gone. */
 	void (*release)(struct carrier *c);
 };
 
 struct carrier {
 	const struct carrier_ops *ops;
-	void *arena; /* where this process maps it */
+	void *arena; /* the arena, as this process maps it */
 	struct client_page *page;
 	uint32_t client; /* the engine's number for this process */
 	uint32_t lcores;
@@ -70,9 +72,12 @@ struct carrier_device {
 	void *engine;
 };
 
-/* liburoce registers its engines. Copies *device. 0, EEXIST: the name is in use, or ENOSPC. */
+/*
+ * Registers an engine of liburoce. Copies *device. Returns 0, EEXIST if the name is in use, or
+ * ENOSPC.
+ */
 int uroce_register_carrier(const struct carrier_device *device);
-/* 0 or ENOENT. */
+/* Returns 0 or ENOENT. */
 int uroce_unregister_carrier(const char *name);
 
 #endif

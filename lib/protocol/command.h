@@ -25,7 +25,7 @@
 #define COMMAND_MAGIC	0x4f525545u /* "UERO" */
 #define COMMAND_VERSION 9u
 
-/* Of raw packets: command_raw.h. */
+/* Commands of raw packets: command_raw.h. */
 #define RAW_COMMANDS(X)                                             \
 	X(MODIFY_WQ, request_modify_wq, reply_modify_qp)            \
 	X(CREATE_RWQ_TABLE, request_create_rwq_table, reply_handle) \
@@ -39,7 +39,7 @@
 	X(READ_COUNTERS, request_handle, reply_counters)            \
 	X(DESTROY_COUNTERS, request_handle, reply_empty)
 
-/* Of the connection manager: command_cm.h. */
+/* Commands of the connection manager: command_cm.h. */
 #define COMMANDS_CM(X)                                                \
 	X(CM_CREATE_CHANNEL, request_empty, reply_cm_channel)         \
 	X(CM_DESTROY_CHANNEL, request_handle, reply_empty)            \
@@ -65,7 +65,7 @@
 	X(CM_GET_EVENT, request_handle, reply_cm_event)               \
 	X(CM_LIST, request_cm_list, reply_cm_list)
 
-/* Lists for people: command_list.h. */
+/* Commands that list objects for people: command_list.h. */
 #define LIST_COMMANDS(X)                                  \
 	X(QP_LIST, request_list, reply_qp_list)           \
 	X(MR_LIST, request_list, reply_mr_list)           \
@@ -185,18 +185,18 @@ struct reply_destroy {
 
 #define DEVICE_VENDOR_ID 0x75726fu /* "uro" */
 /*
- * perftest decides by this number alone. It refuses inline data for one that it does not know, and
- * expects libmlx5 for those of newer ConnectX. This number is neither.
+ * perftest decides by this number alone. It refuses inline data for numbers that it does not know,
+ * and expects libmlx5 for those of newer ConnectX devices. This number belongs to neither group.
  */
 #define DEVICE_PART_ID	 4099u
 
-/* Allowed without HELLO to everybody who may connect. Read-only. */
+/* Everybody who may connect may ask, without HELLO. Read-only. */
 struct reply_device {
 	struct command_reply h;
 	char name[32]; /* "uroce0" */
 	uint64_t node_guid; /* network order */
 	uint64_t sys_image_guid;
-	uint64_t engine_id; /* random: another one after a restart */
+	uint64_t engine_id; /* random, and different after each restart */
 	uint32_t lcores;
 	uint32_t max_qp, max_qp_wr, max_sge, max_inline, max_rd_atomic;
 	uint32_t max_cq, max_cqe, max_mr, max_pd, max_channels;
@@ -221,8 +221,8 @@ struct reply_device {
 };
 
 /*
- * The engine itself opens the memory of the process at the other end of the connection. It answers
- * EACCES if it may not. The client then sends HELLO again with a descriptor, [0]: its
+ * The engine itself opens the memory of the process at the other end of the connection. If it may
+ * not, it answers EACCES. The client then sends HELLO again with descriptor [0]: its
  * /proc/self/mem, opened O_RDWR.
  */
 struct request_hello {
@@ -254,8 +254,8 @@ struct reply_context {
 /*
  * The content of a context's token: a sealed memfd that stands for the context while the context is
  * open. IMPORT_CONTEXT takes its descriptor and makes a context that may import the objects of the
- * token's context by their handles there. A copy of the octets in another file is worth nothing.
- * The path is for finding the engine.
+ * token's context by their handles there. A copy of the octets in another file is not a token. The
+ * path is for finding the engine.
  */
 struct context_token {
 	uint32_t magic; /* COMMAND_MAGIC */
@@ -283,9 +283,10 @@ enum cq_flag {
 };
 
 /*
- * The answer names the ring that completions go to from now on (queue/cq_resize.h): the program
- * takes what the old one holds, then says CQ_RING_LEFT, and the old one is freed. Another RESIZE_CQ
- * says so, too. An answer with the ring that it has: the size stays.
+ * The answer names the ring to which completions go from now on (queue/cq_resize.h). The program
+ * takes what the old one holds and then sends CQ_RING_LEFT, and the old one is freed. Another
+ * RESIZE_CQ has the same effect as CQ_RING_LEFT. If the answer names the ring that the CQ has, the
+ * size stays.
  */
 struct request_resize_cq {
 	struct command_request h;
@@ -323,8 +324,8 @@ struct request_create_qp {
 	uint16_t raw_flags; /* enum raw_flag */
 	uint16_t max_tso_header; /* UD, RAW_PACKET: octets */
 	uint32_t xrcd; /* XRC_RECV: then pd, CQs, SRQ and sizes are ignored */
-	uint32_t
-		cm_id; /* not XRC_RECV: goes to INIT (UD: RTS) as this id says, if it can; 0: none */
+	/* not XRC_RECV: it goes to INIT (UD: RTS) as this id says, if it can; 0: none */
+	uint32_t cm_id;
 	uint64_t cookie; /* returned in asynchronous events */
 };
 
@@ -332,7 +333,7 @@ struct reply_create_qp {
 	struct command_reply h;
 	uint32_t handle;
 	uint32_t qpn;
-	uint32_t lcore; /* whose doorbell ring and eventfd */
+	uint32_t lcore; /* the lcore with its doorbell ring and eventfd */
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline; /* granted */
 	uint32_t sq_size, sq_stride; /* slots, octets */
 	uint32_t rq_size, rq_stride;
@@ -399,7 +400,7 @@ struct request_open_xrcd {
 	uint32_t flags; /* enum xrcd_flag */
 };
 
-/* Makes a handle of an existing XRC target in this domain. */
+/* Makes a handle, in this domain, of an existing XRC target. */
 struct request_open_qp {
 	struct command_request h;
 	uint32_t xrcd;
@@ -432,7 +433,7 @@ struct reply_create_srq {
 	uint64_t page_offset; /* struct srq_page */
 	uint64_t ops_offset; /* tag matching: a ring of struct tag_work, */
 	uint32_t ops_size, ops_stride;
-	uint32_t lcore; /* whose doorbell ring and eventfd */
+	uint32_t lcore; /* the lcore with its doorbell ring and eventfd */
 	uint32_t reserved;
 };
 
@@ -450,10 +451,10 @@ struct request_modify_srq {
 	uint32_t limit;
 };
 
-/* After a resize requests are posted into the ring that the reply names. */
+/* After a resize, requests are posted into the ring that the reply names. */
 struct reply_modify_srq {
 	struct command_reply h;
-	uint32_t max_wr; /* as it is now */
+	uint32_t max_wr; /* the present value */
 	uint32_t ring_size; /* 0: the ring stays */
 	uint64_t ring_offset;
 };
@@ -468,7 +469,8 @@ struct reply_query_srq {
 #define STATISTICS_KINDS 24u
 
 /*
- * Adds a UD queue pair to a multicast group, or removes it. Adding a member again is not an error.
+ * Adds a UD queue pair to a multicast group, or removes it. It is not an error to add a member
+ * again.
  */
 struct request_mcast {
 	struct command_request h;
@@ -477,25 +479,25 @@ struct request_mcast {
 	struct gid group;
 };
 
-/* Counters. Allowed to everybody who may connect. */
+/* Counters. Everybody who may connect may ask. */
 struct reply_statistics {
 	struct command_reply h;
-	/* what only grows: */
+	/* these only grow: */
 	uint64_t rx_packets, rx_octets, tx_packets, tx_octets;
 	uint64_t retransmitted, timeouts, rnr_naks;
 	uint64_t ecn_marked, cnps_sent; /* received with CE; congestion notifications */
-	uint64_t crossed; /* frames that arrived at another lcore than their queue pair's */
+	uint64_t crossed; /* frames that arrived at an lcore other than that of their queue pair */
 	uint64_t polls, idle_polls;
 	uint64_t kernel_given, kernel_taken; /* frames to the kernel's interface, and from it */
 	uint64_t mrs_made, mrs_ended; /* regions and windows */
-	/* messages that peers began, each once; atomics: compare and swap, fetch and add */
+	/* messages that peers began; atomics: compare and swap, fetch and add */
 	uint64_t writes_begun, reads_begun, atomics_begun;
 	uint64_t access_refused; /* NAKs for a remote access error */
 	uint64_t sends, receives; /* SEND requests of programs; receives that succeeded */
 	/* completions in error, and those of them that are flushes */
 	uint64_t requests_failed, requests_flushed, receives_failed, receives_flushed;
 	uint64_t links_lost;
-	/* ... up to here, and at the end */
+	/* ... up to here, and by_reason */
 	uint32_t clients, qps, cqs, mrs;
 	uint32_t objects[STATISTICS_KINDS]; /* of all clients, by enum object_kind */
 	uint64_t qp_memory; /* octets of engine memory that queue pairs use */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Copies of frames, for `uroce capture`. The rules of protocol/command.h apply, which includes this
- * file. Root and the engine's own user only: frames have everybody's payload.
+ * file. Only root and the engine's own user may ask, because frames hold everybody's payload.
  */
 #ifndef PROTOCOL_COMMAND_CAPTURE_H
 #define PROTOCOL_COMMAND_CAPTURE_H
@@ -9,8 +9,8 @@
 #include "protocol/command.h"
 
 /*
- * From now on, and until the connection ends, the engine copies frames into a file of its own
- * (queue/capture_ring.h), whose descriptor comes with the reply. EBUSY: another connection has one.
+ * The engine copies frames into a file of its own (queue/capture_ring.h) until the connection ends.
+ * The descriptor of the file comes with the reply. EBUSY: another connection has a capture.
  */
 struct request_capture {
 	struct command_request h;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control commands of the connection manager: what librdmacm.so.1 asks of the engine. The rules
- * of protocol/command.h apply, which includes this file.
+ * The control commands of the connection manager, which librdmacm.so.1 sends to the engine. The
+ * rules of protocol/command.h apply, which includes this file.
  *
  * Ids and event channels are objects of a client (a process), not of a context, because an
  * rdma_cm_id exists before it has a device. Numbers are those of <rdma/rdma_cma.h>.
  *
- * Events wait in the engine in the order in which they happened. For each the channel's descriptor
- * carries one octet of no meaning, so that it is readable while an event waits. A program reads an
- * octet, and then takes the oldest event from the channel's records in the arena (event_ring.h). If
- * there is none, it sends CM_GET_EVENT, which also shows it the next ones. EAGAIN means that the
- * event moved to another channel with its id, or was discarded with its id. A command that takes
- * events out of a channel reports how many of their octets remain there; the program reads those as
- * well before it takes another event. EOF on the descriptor means that the engine is gone.
+ * Events wait in the engine in the order in which they happened. For each event the channel's
+ * descriptor carries one octet without meaning, so that it is readable while an event waits. A
+ * program reads an octet, and then takes the oldest event from the channel's records in the arena
+ * (event_ring.h). If there is no record, it sends CM_GET_EVENT, which also shows it the next
+ * events. EAGAIN means that the event moved to another channel with its id, or was discarded with
+ * its id. A command that takes events out of a channel reports how many of their octets remain
+ * there. The program reads those as well before it takes another event. EOF on the descriptor means
+ * that the engine is gone.
  */
 #ifndef PROTOCOL_COMMAND_CM_H
 #define PROTOCOL_COMMAND_CM_H
@@ -30,16 +31,16 @@ struct cm_address {
 	uint32_t scope; /* of a link-local address */
 };
 
-/* One descriptor comes back, the program's end. */
+/* Comes with one descriptor: the program's end of the channel. */
 struct reply_cm_channel {
 	struct command_reply h;
 	uint32_t handle;
 	uint32_t reserved;
-	uint64_t
-		ring_offset; /* struct event_page; records: struct reply_cm_event, without `h` and `events` */
+	/* of a struct event_page; its records are struct reply_cm_event without `h` and `events` */
+	uint64_t ring_offset;
 };
 
-#define CM_EVENT_WITHDRAWN UINT32_MAX /* a record that shows no event any more */
+#define CM_EVENT_WITHDRAWN UINT32_MAX /* in a record: its event was withdrawn */
 
 struct request_cm_create_id {
 	struct command_request h;
@@ -81,7 +82,7 @@ struct request_cm_listen {
 	int32_t backlog;
 };
 
-/* rdma_conn_param, and what the library knows of the queue pair. */
+/* rdma_conn_param, and what the library knows about the queue pair. */
 struct cm_connect_parameters {
 	uint32_t qp; /* handle of the id's queue pair; 0: the program moves it itself */
 	uint32_t qpn;
@@ -99,7 +100,7 @@ struct cm_connect_parameters {
 	uint8_t private_data[CM_PRIVATE_MAX];
 };
 
-/* State changes of a queue pair. Those selected are made in this order. */
+/* State changes of a queue pair. The selected ones are made in this order. */
 enum cm_qp_steps {
 	CM_QP_INIT = 1,
 	CM_QP_RTR = 2,
@@ -147,14 +148,14 @@ struct request_cm_leave {
 	uint32_t join; /* handle of CM_JOIN */
 };
 
-/* Waiting events move with the id. */
+/* The id's waiting events move with it. */
 struct request_cm_migrate {
 	struct command_request h;
 	uint32_t id;
 	uint32_t channel;
 };
 
-/* CM_DESTROY_ID, CM_MIGRATE (of the old channel), CM_LEAVE. */
+/* The reply to CM_DESTROY_ID, CM_MIGRATE (for the old channel) and CM_LEAVE. */
 struct reply_cm_gone {
 	struct command_reply h;
 	uint32_t events; /* events of the id that its program has taken */
@@ -170,7 +171,7 @@ struct request_cm_option {
 	uint8_t value[64];
 };
 
-/* What the engine knows of an id's ends. */
+/* What the engine knows about an id's ends. */
 struct cm_route {
 	struct cm_address source;
 	struct cm_address destination;
@@ -203,11 +204,11 @@ struct reply_cm_qp_attr {
 
 enum cm_then {
 	CM_THEN_NOTHING,
-	CM_THEN_ESTABLISH, /* as CM_ESTABLISH, if the steps succeeded */
-	CM_THEN_DISCONNECT, /* as CM_DISCONNECT, in any case */
+	CM_THEN_ESTABLISH, /* then as CM_ESTABLISH, if the steps succeeded */
+	CM_THEN_DISCONNECT, /* then as CM_DISCONNECT, in any case */
 };
 
-/* CM_MODIFY_QP: MODIFY_QP with the attributes of CM_INIT_QP_ATTR for each state. */
+/* CM_MODIFY_QP does MODIFY_QP with the attributes of CM_INIT_QP_ATTR for each state. */
 struct request_cm_modify_qp {
 	struct command_request h;
 	uint32_t id;
@@ -224,7 +225,7 @@ struct reply_cm_event {
 	uint32_t id; /* CONNECT_REQUEST: a new one, on the listener's channel */
 	uint32_t listen_id; /* CONNECT_REQUEST */
 	uint32_t join; /* MULTICAST_JOIN, MULTICAST_ERROR: handle of CM_JOIN */
-	uint32_t events; /* taken so far, of `id` (CONNECT_REQUEST: of listen_id) */
+	uint32_t events; /* events of `id` taken so far (CONNECT_REQUEST: of listen_id) */
 	uint64_t cookie; /* of CM_JOIN */
 	struct cm_connect_parameters parameters; /* of the peer; UD: its qpn and qkey */
 	struct qp_path path; /* UD: of the peer or of the group */
@@ -232,9 +233,9 @@ struct reply_cm_event {
 };
 
 /*
- * CM_LIST lists the ids of all programs, as many as fit one message. Everybody who may connect is
- * allowed to ask. `from` is 0 at first and then the last reply's `next`, until that is 0. An id
- * that is created or destroyed meanwhile may or may not be listed; no id is listed twice.
+ * CM_LIST lists the ids of all programs, as many as fit into one message. Everybody who may connect
+ * may ask. `from` is 0 at first and then the last reply's `next`, until that is 0. An id that is
+ * created or destroyed meanwhile may or may not be listed. No id is listed twice.
  */
 struct request_cm_list {
 	struct command_request h;
@@ -253,7 +254,7 @@ struct cm_listed {
 	char program[32];
 	uint32_t sent,
 		received; /* messages of the connection manager, for the connection of this id */
-	uint32_t timeouts; /* ... that did not come in time */
+	uint32_t timeouts; /* how often such a message did not come in time */
 };
 
 #define CM_LISTED_MAX 30u

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists of what an engine has, for people: queue pairs, regions, programs, neighbours, paths. The rules of
- * protocol/command.h apply, which includes this file. Everybody who may connect may ask; the answer
- * has only what belongs to programs of his own user. Root and the engine's user see everything.
+ * Lists of what an engine has, for people: queue pairs, regions, programs, neighbours, paths. The
+ * rules of protocol/command.h apply, which includes this file. Everybody who may connect may ask.
+ * Users get only what belongs to their own programs; root and the engine's user get everything.
  *
- * A list comes in parts. The first request is `from` 0, the next ones what the last reply had as
- * `next`, until that is 0. Objects that come and go meanwhile may be missed.
+ * A list comes in parts. `from` is 0 in the first request, and then the last reply's `next`, until
+ * that is 0. Objects that come and go meanwhile may be missed.
  */
 #ifndef PROTOCOL_COMMAND_LIST_H
 #define PROTOCOL_COMMAND_LIST_H
@@ -23,14 +23,14 @@ enum listed_way {
 	LISTED_PORT,
 	LISTED_HERE, /* one of the engine's own addresses */
 	LISTED_UNREACHABLE,
-	LISTED_BY_REQUEST, /* UD: each request says */
+	LISTED_BY_REQUEST, /* UD: each request names its destination */
 };
 
 struct listed_qp {
 	uint32_t qpn;
 	uint32_t dest_qpn; /* 0: not connected */
-	uint32_t send_psn; /* of the next new packet that it sends */
-	uint32_t receive_psn; /* of the next request packet that it expects */
+	uint32_t send_psn; /* PSN of the next new packet that it sends */
+	uint32_t receive_psn; /* PSN of the next request packet that it expects */
 	uint32_t pid; /* as the engine sees it; 0: unknown or embedded */
 	uint32_t uid;
 	struct gid peer; /* all zero: none */
@@ -54,7 +54,7 @@ struct reply_qp_list {
 	struct listed_qp qp[LISTED_QPS];
 };
 
-/* How the engine reaches a region: bits. */
+/* How the engine reaches a region. A set of bits. */
 enum listed_reach {
 	LISTED_MAPPED = 1, /* parts that the engine maps */
 	LISTED_PEER = 2, /* ... and parts that it copies through the program's /proc/PID/mem */
@@ -63,7 +63,7 @@ enum listed_reach {
 };
 
 struct listed_mr {
-	uint64_t address; /* what work requests call the first octet */
+	uint64_t address; /* the first octet's address in work requests */
 	uint64_t length;
 	uint32_t key; /* lkey and rkey */
 	uint32_t access; /* enum access_flag */
@@ -110,13 +110,13 @@ struct listed_neighbour {
 	uint8_t reserved;
 	uint32_t users; /* queue pairs and address handles */
 	uint32_t reserved2;
-	uint64_t looks; /* how often it was looked up, ... */
+	uint64_t looks; /* how often its MAC address was looked up, ... */
 	uint64_t changes; /* ... with another answer than before */
 };
 
 #define LISTED_NEIGHBOURS 72u
 
-/* Of all users: root and the engine's user only, others get an empty list. */
+/* Neighbours of all users. Only root and the engine's user get them; others get an empty list. */
 struct reply_neighbour_list {
 	struct command_reply h;
 	uint64_t next;
@@ -125,7 +125,7 @@ struct reply_neighbour_list {
 	struct listed_neighbour neighbour[LISTED_NEIGHBOURS];
 };
 
-/* An lcore's knowledge of the path to a peer (transport/path.h). */
+/* What an lcore knows about the path to a peer (transport/path.h). */
 struct listed_path {
 	struct gid peer;
 	uint32_t lcore;
@@ -133,20 +133,20 @@ struct listed_path {
 	uint32_t qps;
 	uint32_t parked; /* queue pairs that the window holds back */
 	uint64_t round_trip_ns, variation_ns, least_ns; /* 0: not known */
-	uint64_t target_ns; /* what a round trip may take before the window shrinks; 0: not known */
+	uint64_t target_ns; /* the longest round trip before the window shrinks; 0: not known */
 	uint64_t window, flying; /* octets */
-	uint64_t samples; /* of the round trip */
-	uint64_t sent, again; /* packets; how many of them were sent again */
+	uint64_t samples; /* measured round trips */
+	uint64_t sent, again; /* packets, and how many of them were sent again */
 	uint64_t acknowledged; /* octets */
 	uint64_t overtaken, reported; /* losses, by how they were found */
 	uint64_t probes, timeouts;
 	uint64_t cnps_received, cnps_sent;
-	uint64_t cuts, waits; /* the window shrank, and held a queue pair back */
+	uint64_t cuts, waits; /* how often the window shrank, and held a queue pair back */
 };
 
 #define LISTED_PATHS 22u
 
-/* Of all users: root and the engine's user only, others get an empty list. */
+/* Paths of all users. Only root and the engine's user get them; others get an empty list. */
 struct reply_path_list {
 	struct command_reply h;
 	uint64_t next;

@@ -10,8 +10,7 @@
 #include "protocol/command.h"
 
 /*
- * Names an object by its handle in the context from which `into` was imported (or in `into`
- * itself).
+ * Names an object by its handle in the context from which `into` was imported, or in `into` itself.
  */
 struct request_import {
 	struct command_request h;
@@ -22,7 +21,7 @@ struct request_import {
 /* Marks the handle of an imported region, which only UNIMPORT_MR accepts. */
 #define MR_IMPORT_MARK (1u << 31)
 
-/* The region stays the exporter's and ends with it. */
+/* The region stays the exporter's, and ends when the exporter's does. */
 struct reply_import_mr {
 	struct command_reply h;
 	uint32_t handle;
@@ -62,8 +61,9 @@ struct request_reg_dm_mr {
 /* PROMOTED_FILE passes one descriptor: the memfd (F_SEAL_SHRINK) into which promoted pages move. */
 
 /*
- * Embedded: the whole region is direct, there are no backings, and the address is used as it is.
- * ACCESS_ON_DEMAND with address 0 and length UINT64_MAX is the whole address space of the client.
+ * For an embedded program the whole region is direct, there are no backings, and the address is
+ * used as it is. ACCESS_ON_DEMAND with address 0 and length UINT64_MAX is the whole address space
+ * of the client.
  */
 struct request_reg_mr {
 	struct command_request h;
@@ -73,15 +73,15 @@ struct request_reg_mr {
 	uint64_t length;
 	uint64_t iova;
 	uint32_t backings; /* sorted by offset, no overlaps; the rest is peer memory */
-	uint32_t leaves; /* LEAVE_PROMOTED: the newest when the promoted backings were named */
+	uint32_t leaves; /* the newest LEAVE_PROMOTED when the promoted backings were named */
 	struct mr_backing backing[];
 };
 
 /*
  * LEAVE_PROMOTED: the program takes its promoted memory back, and its regions stay registered.
  * After the reply the engine reaches their promoted parts as peer memory and does not access the
- * file for them. Promoted backings of a registration with a smaller `leaves` are peer memory, too:
- * it was on its way meanwhile. Later ones may be in the file again.
+ * file for them. A registration with a smaller `leaves` was on its way meanwhile, so its promoted
+ * backings are peer memory, too. Later ones may be in the file again.
  */
 struct request_leave_promoted {
 	struct command_request h;
@@ -134,8 +134,8 @@ enum advice {
 #define ADVISE_MAX 32u /* elements of one ADVISE_MR */
 
 /*
- * The engine checks the elements. The client, which owns the memory, does the rest at the addresses
- * of the reply.
+ * The engine checks the elements, and answers with their addresses. The client, which owns the
+ * memory, does the rest there.
  */
 struct request_advise_mr {
 	struct command_request h;
@@ -160,7 +160,7 @@ struct request_alloc_mw {
 struct reply_alloc_mw {
 	struct command_reply h;
 	uint32_t handle;
-	uint32_t rkey; /* its index is permanent; a bind may change its variant */
+	uint32_t rkey; /* its index is permanent, but a bind may change its variant */
 };
 
 static_assert(sizeof(struct request_reg_mr) + BACKING_MAX * sizeof(struct mr_backing) <=

@@ -34,7 +34,7 @@ struct request_create_rwq_table {
 	uint32_t wq[LIMIT_RWQ_TABLE];
 };
 
-/* A queue pair that spreads the frames of its rules over a table by a Toeplitz hash. */
+/* Creates a queue pair that spreads the frames of its rules over a table by a Toeplitz hash. */
 struct request_create_rss {
 	struct command_request h;
 	uint32_t pd;
@@ -46,7 +46,7 @@ struct request_create_rss {
 
 struct request_create_flow {
 	struct command_request h;
-	uint32_t qp; /* this or rss; the other is 0 */
+	uint32_t qp; /* this or rss is given; the other is 0 */
 	uint32_t rss;
 	uint32_t kind; /* enum flow_kind */
 	uint32_t priority; /* 0 .. 65535 */

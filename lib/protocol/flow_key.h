@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fields of a frame that a flow rule can match. It is one flat struct, so that a rule is a
- * value and a mask of it. Octets are in the frame's order. Fields of a layer that the frame does
- * not have are zero, and `layers` does not name that layer. The library fills values and masks from
+ * The fields of a frame that a flow rule can match, in one flat struct: a rule is a value and a
+ * mask of this type. Octets are in the frame's order. Fields of a layer that the frame does not
+ * have are zero, and `layers` does not name that layer. The library fills values and masks from
  * ibv_flow_spec_*.
  */
 #ifndef PROTOCOL_FLOW_KEY_H
