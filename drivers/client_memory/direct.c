@@ -12,8 +12,8 @@
 #include "base/bits.h"
 
 /*
- * Only tmpfs. A hole in a hugetlbfs file raises SIGBUS when there is no free huge page, and the
- * owner of the file can punch a hole at any time.
+ * Accepts only tmpfs. A hole in a hugetlbfs file raises SIGBUS when there is no free huge page, and
+ * the owner of the file can punch a hole at any time.
  */
 static bool is_sealed_memory(int fd)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files of a client that the engine maps itself. A file that a program can shorten would raise
- * SIGBUS in the engine. So it maps only files that are sealed against shrinking; for all others the
- * caller uses peer memory (peer.h).
+ * Files of a client that the engine maps itself. A file that a program can shorten could raise
+ * SIGBUS in the engine, so the engine maps only files that are sealed against shrinking. For all
+ * others the caller uses peer memory (peer.h).
  */
 #ifndef CLIENT_MEMORY_DIRECT_H
 #define CLIENT_MEMORY_DIRECT_H
@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 struct direct_map {
-	uint8_t *base; /* where file_offset is */
+	uint8_t *base; /* the mapped octet at file_offset */
 	uint64_t file_offset; /* octets, a multiple of the page size */
 	uint64_t length;
 };

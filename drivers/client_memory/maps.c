@@ -58,8 +58,9 @@ static bool next_line(struct maps *f, char line[LINE_OCTETS])
 /* ---- the line of a mapping ---- */
 
 /*
- * Reads a number to this base and the character after it. NULL: it is not there, or p is NULL.
- * Without sscanf, because a registration reads every line and would take three times as long.
+ * Reads a number to this base and the character after it. NULL: it is not there, or p is NULL. Does
+ * not use sscanf, because a registration reads every line, and sscanf would take three times as
+ * long.
  */
 static const char *take_number(const char *p, uint32_t base, char behind, uint64_t *out)
 {
@@ -94,7 +95,8 @@ static const char *take_access(const char *p, struct mapping *m)
 }
 
 /*
- * "7f00-8000 rw-p 00000000 00:01 1234   [stack]"; other lines of smaps begin with a capital letter.
+ * Parses "7f00-8000 rw-p 00000000 00:01 1234 [stack]". Other lines of smaps begin with a capital
+ * letter.
  */
 static bool parse_header(const char *line, struct mapping *m)
 {

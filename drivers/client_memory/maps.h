@@ -28,7 +28,7 @@ struct mapping {
 	dev_t device;
 	bool readable, writable, executable, shared;
 	bool named; /* the kernel gives it a name such as [heap] or [vdso] */
-	bool stack; /* the first thread's */
+	bool stack; /* the stack of the first thread */
 	bool special; /* VmFlags in smaps: locked, not forked, wiped, device memory or huge pages */
 	uint32_t marks; /* enum mapping_mark */
 };
@@ -42,7 +42,8 @@ struct maps {
 };
 
 /*
- * One by one, without `special` and `marks`. maps_open: 0 or an errno. maps_next: false at the end.
+ * Reads the mappings one by one, without `special` and `marks`. maps_open returns 0 or an errno.
+ * maps_next returns false at the end.
  */
 int maps_open(struct maps *f);
 bool maps_next(struct maps *f, struct mapping *m);
@@ -50,8 +51,8 @@ void maps_close(struct maps *f);
 
 /*
  * Writes the mappings that overlap [from, to) to `out`, in order of address, at most `max`. With
- * `flags` also fills in `special` and `marks`; for that the kernel walks the page tables of
- * everything below `to`. Returns how many, or -1 with errno. Any thread.
+ * `flags` it also fills in `special` and `marks`. For them the kernel walks the page tables of
+ * everything below `to`. Returns the number of mappings, or -1 with errno. Any thread.
  */
 int maps_read(uintptr_t from, uintptr_t to, bool flags, struct mapping *out, int max);
 

@@ -24,15 +24,15 @@
 #define SLOTS (2 * LIMIT_MOVER_BATCHES)
 
 /*
- * The atomics here are between the mover's thread, the lcores and the control thread: all in the
- * engine.
+ * The atomics here are between the mover's thread, the lcores and the control thread. All of these
+ * are in the engine.
  */
 struct mover {
 	struct peer_memory peer;
 	struct rte_ring *todo; /* producers: lcores; consumers: the thread, mover_stop */
 	/* producers: the thread, mover_stop; consumer: one lcore */
 	struct rte_ring *done[LIMIT_LCORES];
-	struct mover_bell bell[LIMIT_LCORES]; /* sleeping NULL: none */
+	struct mover_bell bell[LIMIT_LCORES]; /* if `sleeping` is NULL, there is no bell */
 	uint32_t ringing; /* 1: the thread may be waking an lcore */
 	uint32_t touching; /* odd: the thread may be writing memory that the engine maps */
 	struct copy_breaks breaks; /* only the thread uses them */
@@ -84,7 +84,10 @@ static struct mover_batch *take(struct rte_ring *r)
 	return batch;
 }
 
-/* As one of several consumers: mover_stop empties the ring, too, because the thread may hang. */
+/*
+ * Takes a batch as one of several consumers. mover_stop empties the ring, too, because the thread
+ * may hang.
+ */
 static struct mover_batch *take_waiting(struct mover *m)
 {
 	struct mover_batch *batch;
@@ -109,7 +112,7 @@ static void ring(struct mover *m, const struct mover_bell *bell)
 	if (bell->sleeping == NULL)
 		return;
 	__atomic_store_n(&m->ringing, 1, __ATOMIC_RELAXED);
-	queue_fence(); /* pairs with the lcore's before it sleeps and with mover_close's */
+	queue_fence(); /* pairs with the lcore's fence before it sleeps, and with mover_close's */
 	if (!__atomic_load_n(&m->closed, __ATOMIC_ACQUIRE))
 		ring_if_asleep(bell);
 	__atomic_store_n(&m->ringing, 0, __ATOMIC_RELEASE);
@@ -121,9 +124,9 @@ static bool is_stopped(const struct mover *m)
 }
 
 /*
- * The engine may unmap this memory at any time. First it revokes the pointer in the copies, or
- * stops the thread. Then it waits until the thread is not in this function: mover_leaves_direct.
- * False: it is peer memory by now, and nothing was done.
+ * Writes memory that the engine may unmap at any time. Before that, the engine revokes the pointer
+ * in the copies or stops the thread, and then waits until the thread is not in this function
+ * (mover_leaves_direct). False: the memory has become peer memory, and nothing was done.
  */
 static bool write_direct(struct mover *m, struct peer_copy *c)
 {
@@ -131,7 +134,7 @@ static bool write_direct(struct mover *m, struct peer_copy *c)
 	void *to;
 
 	__atomic_store_n(&m->touching, m->touching + 1, __ATOMIC_RELAXED);
-	/* pairs with mover_leaves_direct: we see the revoked pointer, or it sees us */
+	/* Pairs with mover_leaves_direct: we see the revoked pointer, or it sees us. */
 	queue_fence();
 	to = __atomic_load_n(&c->direct, __ATOMIC_RELAXED);
 	ok = !is_stopped(m) && to != NULL && to != MOVER_REVOKED;
@@ -174,7 +177,10 @@ static bool is_direct(const struct peer_copy *c)
 	return __atomic_load_n(&c->direct, __ATOMIC_ACQUIRE) != NULL;
 }
 
-/* For direct memory, or an atomic. False: the memory has become peer memory meanwhile. */
+/*
+ * Makes one copy to direct memory, or an atomic. False: the memory has become peer memory
+ * meanwhile.
+ */
 static bool execute_one(struct mover *m, struct peer_copy *c)
 {
 	if (copy_chain_broken(&m->breaks, c->chain))
@@ -189,7 +195,8 @@ static bool execute_one(struct mover *m, struct peer_copy *c)
 }
 
 /*
- * How many copies from the first on are of peer memory: a run of reads, which ends with one write.
+ * The number of copies, from the first on, that are of peer memory. Such a run consists of reads,
+ * and ends with the first write.
  */
 static uint32_t peer_copies(const struct peer_copy *copy, uint32_t n)
 {
@@ -198,7 +205,7 @@ static uint32_t peer_copies(const struct peer_copy *copy, uint32_t n)
 	while (run < n && copy[run].atomic == NULL && !is_direct(&copy[run])) {
 		run++;
 		if (copy[run - 1].to_peer)
-			break; /* a write may block, and what follows may be revoked meanwhile */
+			break; /* a write may block, and the next copies may be revoked meanwhile */
 	}
 	return run;
 }
@@ -217,7 +224,7 @@ static void execute_all(struct mover *m, struct peer_copy *copy, uint32_t n)
 
 static void give_back(struct mover *m, struct mover_batch *batch)
 {
-	/* as soon as the batch is in the ring, it belongs to the lcore */
+	/* Read first, because the batch belongs to the lcore as soon as it is in the ring. */
 	uint32_t lcore = batch->lcore;
 
 	rte_ring_mp_enqueue_bulk_elem(m->done[lcore], &batch, STRIDE, 1, NULL);
@@ -252,7 +259,7 @@ static void wait_for_work(struct mover *m)
 	}
 	__atomic_store_n(&m->sleeping, 0, __ATOMIC_RELAXED);
 	if (read(m->wake_fd, &count, sizeof(count)) < 0)
-		return; /* EAGAIN: it was not written */
+		return; /* EAGAIN: nobody has written to it */
 }
 
 static void *mover_run(void *arg)
@@ -296,7 +303,7 @@ static int start_thread(struct mover *m)
 	pthread_attr_t attr;
 	int error;
 
-	/* signals of an embedding program must go to its own threads */
+	/* Signals of an embedding program must go to its own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
@@ -375,7 +382,7 @@ void mover_stop(struct mover *m)
 		give_back(m, batch);
 	}
 	doorbell_wake(m->wake_fd);
-	queue_fence(); /* pairs with the lcore's before it sleeps */
+	queue_fence(); /* pairs with the lcore's fence before it sleeps */
 	for (uint32_t i = 0; i < m->lcores; i++)
 		ring_if_asleep(&m->bell[i]);
 }

@@ -14,10 +14,13 @@
 
 #include "drivers/client_memory/peer_atomic.h"
 
-#define BATCH_MIN 3u /* below this a read each costs less than one call and the look after it */
+#define BATCH_MIN 3u /* for fewer, single reads cost less than one call and the check after it */
 #define BATCH_MAX 64u
 
-/* ".../PID/mem": procfs has no other file "mem" in a folder whose name is a number. */
+/*
+ * Whether the path is ".../PID/mem". procfs has no other file "mem" in a folder whose name is a
+ * number.
+ */
 static bool is_mem_path(const char *path)
 {
 	const char *end = strrchr(path, '/'), *p;
@@ -87,8 +90,8 @@ int peer_memory_find(pid_t pid, const struct peer_proof *proof, int *fd, uint64_
 	if (*fd < 0)
 		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? errno : EACCES;
 	/*
-	 * The descriptor is opened first. After an execve(2) in between, the address belongs to the
-	 * new program, and the memory that we hold does not have the proof there.
+	 * The descriptor is opened first. If an execve(2) comes in between, the address belongs to
+	 * the new program, and the memory that we hold does not have the proof there.
 	 */
 	*at = address_of_proof(pid);
 	if (*at != 0 && peer_memory_proves(*fd, proof, *at))
@@ -109,8 +112,8 @@ bool peer_memory_proves_pid(pid_t pid, const struct peer_proof *proof, uint64_t 
 }
 
 /*
- * Reads address 0, which is not mapped: EFAULT means permitted, EPERM or ESRCH not. If a program
- * does map it, the read succeeds.
+ * Reads address 0, which is not mapped. EFAULT means that reading is permitted, EPERM or ESRCH that
+ * it is not. If a program does map it, the read succeeds.
  */
 bool peer_memory_by_pid(pid_t pid)
 {
@@ -161,8 +164,8 @@ int peer_memory_clone(struct peer_memory *to, const struct peer_memory *from)
 }
 
 /*
- * Reading 0 octets means that the address space is gone; an error, only that the address is not
- * mapped.
+ * A read of 0 octets means that the address space is gone. An error only means that the address is
+ * not mapped.
  */
 static bool alive_at(const struct peer_memory *m, uint64_t address)
 {
@@ -179,7 +182,7 @@ bool peer_memory_alive(const struct peer_memory *m)
 static bool copy_part(const struct peer_memory *m, const struct peer_copy *c, uint32_t done,
 		      uint32_t end)
 {
-	/* the kernel may stop after each page; a call without progress ends the loop */
+	/* The kernel may stop after each page. A call without progress ends the loop. */
 	while (done < end) {
 		off_t at = (off_t)(c->peer_address + done);
 		void *local = (char *)c->local + done;
@@ -198,7 +201,10 @@ static bool copy_part(const struct peer_memory *m, const struct peer_copy *c, ui
 	return true;
 }
 
-/* The kernel copies the octets of one call in any order, so the tail needs its own call. */
+/*
+ * Makes one copy. The kernel copies the octets of one call in any order, so the tail needs its own
+ * call.
+ */
 static bool copy_one(const struct peer_memory *m, const struct peer_copy *c)
 {
 	uint32_t head = c->length - c->tail;
@@ -236,7 +242,7 @@ static void copy_each(const struct peer_memory *m, struct peer_copy *copy, uint3
 	}
 }
 
-/* Reads n ranges by pid. Returns how many of the first ones are complete. */
+/* Reads n ranges by pid. Returns how many of them, from the first on, are complete. */
 static uint32_t read_by_pid(const struct peer_memory *m, const struct peer_copy *copy, uint32_t n)
 {
 	struct iovec local[BATCH_MAX], remote[BATCH_MAX];
@@ -268,7 +274,7 @@ static void read_batch(const struct peer_memory *m, struct peer_copy *copy, uint
 		for (uint32_t k = i; k < i + complete; k++)
 			copy[k].ok = alive;
 		i += complete;
-		if (complete < chunk) { /* the copy that failed is tried again alone */
+		if (complete < chunk) { /* the copy that failed is tried again, alone */
 			copy_each(m, copy + i, 1, b);
 			i++;
 		}
@@ -284,7 +290,7 @@ static uint32_t reads_ahead(const struct peer_copy *copy, uint32_t n)
 	return run;
 }
 
-/* Makes copies of one memory. */
+/* Makes copies that are all of one memory. */
 static void copy_run(const struct peer_memory *m, struct peer_copy *copy, uint32_t n,
 		     struct copy_breaks *b)
 {

@@ -12,7 +12,7 @@
 
 #define STRIPES 256u
 
-/* A stripe's holder is a word between threads of the engine, so it is not in lib/queue. */
+/* Only threads of the engine share the holder of a stripe, so this is not in lib/queue. */
 
 struct peer_locks {
 	LIST_ENTRY(peer_locks) link;
@@ -81,11 +81,14 @@ void peer_locks_hold(struct peer_locks *l)
 
 void peer_locks_let_go(struct peer_locks *l)
 {
-	/* release: pairs with is_held: a thread that begins now sees the last direct atomic */
+	/*
+	 * Release: pairs with is_held. A thread that begins now sees the result of the last direct
+	 * atomic.
+	 */
 	__atomic_store_n(&l->held, 0, __ATOMIC_RELEASE);
 }
 
-/* A thread that has seen (acquire) that memory is peer memory sees that it was held before. */
+/* Acquire: a thread that has seen that memory is peer memory also sees that it was held. */
 static bool is_held(const struct peer_locks *l)
 {
 	return __atomic_load_n(&l->held, __ATOMIC_ACQUIRE) != 0;
@@ -104,7 +107,10 @@ static bool take_free(uint64_t *holder, uint64_t self, uint64_t *is)
 	return false;
 }
 
-/* Never from the same memory, because our own copies would block where its copies do. */
+/*
+ * Never takes a stripe over from the same memory, because our own copies would block where its
+ * copies do.
+ */
 static bool take_over(uint64_t *holder, uint64_t self, uint64_t is, struct peer_atomic *a,
 		      nanotime now)
 {
@@ -120,7 +126,7 @@ static bool take_over(uint64_t *holder, uint64_t self, uint64_t is, struct peer_
 
 static void give_back(uint64_t *holder, uint64_t self)
 {
-	/* fails if we took too long and another try took it over */
+	/* This fails if we took too long and another try took the stripe over. */
 	__atomic_compare_exchange_n(holder, &self, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
@@ -142,7 +148,7 @@ static int execute(const struct peer_memory *m, uint64_t address, struct peer_at
 	if (!copy_word(m, address, &old, false))
 		return EFAULT;
 	if (__atomic_load_n(holder, __ATOMIC_ACQUIRE) != self)
-		return EBUSY; /* it was taken over meanwhile, so what we read is outdated */
+		return EBUSY; /* the stripe was taken over meanwhile, so what we read is outdated */
 	new = a->compare_swap ? a->value : old + a->value;
 	if ((!a->compare_swap || old == a->compare) && !copy_word(m, address, &new, true))
 		return EFAULT;

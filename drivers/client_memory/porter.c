@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parent and the porters are made with clone(2) by a program that has threads. So they call
- * nothing that takes a lock: no malloc, no stdio. They send the program no signal when they end,
- * because an embedding program may wait for children of its own.
+ * A program that has threads makes the parent and the porters with clone(2). So they call nothing
+ * that takes a lock: no malloc, no stdio. They send the program no signal when they end, because an
+ * embedding program may wait for children of its own.
  */
 #include "drivers/client_memory/porter.h"
 
@@ -27,15 +27,15 @@
 #include "drivers/client_memory/maps.h"
 #include "drivers/client_memory/peer.h"
 
-#define FDS_OF_MESSAGE 253 /* SCM_MAX_FD: as many as a message can have */
-#define LARGE	       (4ul << 20) /* octets: a larger private mapping is not of the code */
+#define FDS_OF_MESSAGE 253 /* SCM_MAX_FD: the most that a message can carry */
+#define LARGE	       (4ul << 20) /* octets; a larger private mapping is not the code's */
 
 union descriptor_space {
 	struct cmsghdr align;
 	char octets[CMSG_SPACE(FDS_OF_MESSAGE * sizeof(int))];
 };
 
-static struct maps maps; /* only the parent uses it, which has one thread */
+static struct maps maps; /* only the parent uses it, and the parent has one thread */
 
 /* ---- messages ---- */
 
@@ -102,7 +102,10 @@ static void receive(int socket, void *octets, size_t length, int flags, struct r
 
 /* ---- a porter ---- */
 
-/* Checks seals first: only memory files have them, and the check cannot block. */
+/*
+ * Whether a descriptor may be passed on. Checks seals first: only memory files have them, and the
+ * check cannot block.
+ */
 static bool is_harmless(int fd)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -162,8 +165,8 @@ static void hold(int channel, int file)
 
 /*
  * Opens the memory of the program that sent HELLO, and returns the descriptor; -1: not permitted.
- * Then checks whether the descriptor that the program passed is of its own memory, as far as that
- * is permitted.
+ * Then checks, as far as that is permitted, whether the descriptor that the program passed is of
+ * the program's own memory.
  */
 static int greet(const struct porter_task *task, const struct received *r,
 		 struct porter_report *report)
@@ -226,7 +229,10 @@ static void wait_for_end(int channel)
 		;
 }
 
-/* Does not close its descriptors: at the end of a process SO_LINGER of a socket has no effect. */
+/*
+ * The porter does not close its descriptors. When a process ends, SO_LINGER of a socket has no
+ * effect.
+ */
 static void be_porter(int channel)
 {
 	struct sigaction plain = { .sa_handler = SIG_DFL };
@@ -256,7 +262,7 @@ static bool holds(const struct mapping *m, const void *object)
 	return (uintptr_t)object >= m->start && (uintptr_t)object < m->end;
 }
 
-/* Unmaps it, so that a porter that hangs does not keep the memory in use. */
+/* Unmaps memory, so that a porter that hangs does not keep it in use. */
 static void let_go_of(const struct mapping *m)
 {
 	int here;
@@ -268,14 +274,15 @@ static void let_go_of(const struct mapping *m)
 }
 
 /*
- * Hugepages, rings of ports and arenas: while they stay mapped, a new engine could not have them.
+ * Unmaps hugepages, rings of ports and arenas. While they stay mapped, a new engine could not have
+ * them.
  */
 static void let_go_of_memory(void)
 {
 	struct mapping m;
 
 #ifdef UROCE_SANITIZED
-	return; /* their shadows are among the large mappings */
+	return; /* the sanitizers' shadows are among the large mappings */
 #endif
 	if (maps_open(&maps) != 0)
 		return;
@@ -290,7 +297,7 @@ static void let_go(int channel)
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	signal(SIGCHLD, SIG_IGN); /* the porters are not waited for */
+	signal(SIGCHLD, SIG_IGN); /* nobody waits for the porters */
 	setsid();
 	prctl(PR_SET_NAME, "uroce-porters");
 	if (channel > 0)
@@ -317,7 +324,7 @@ static void make_porter(int channel, int end)
 	}
 	if (pid < 0)
 		made.error = errno;
-	/* before the answer, so that the porter is the only one that holds this end */
+	/* Closed before the answer, so that only the porter holds this end. */
 	close(end);
 	while (send_with(channel, &made, sizeof(made), &pidfd, pid > 0) != 0 && errno != EPIPE)
 		usleep(1000);

@@ -3,8 +3,8 @@
  * Porters are processes that receive the descriptors that clients pass. Closing a client's
  * descriptor may block for ever, against any signal (FUSE), so the engine must not hold one. A
  * porter takes one message off a client's socket. It passes on only harmless descriptors: memory
- * files that are sealed against shrinking, and /proc/PID/mem. It only describes all others and
- * keeps them until it ends.
+ * files that are sealed against shrinking, and /proc/PID/mem. It only describes all other
+ * descriptors, and keeps them until it ends.
  *
  *	engine --- "one more" ---> the porters' parent --- fork ---> porter
  *	engine --- the client's socket -----------------------------> porter
@@ -30,7 +30,7 @@ enum porter_order {
 /* The engine's first message to a porter; the client's socket comes with it. */
 struct porter_task {
 	uint32_t order; /* enum porter_order */
-	int32_t pid; /* PORTER_GREET: of the process that connected; 0: not known */
+	int32_t pid; /* PORTER_GREET: the process that connected; 0: not known */
 	uint32_t proof; /* PORTER_GREET: offset of the proof in the message */
 	uint32_t proof_at; /* PORTER_GREET: offset of the proof's address in the program */
 };
@@ -54,15 +54,15 @@ struct porter_report {
 	/* 0: /proc/PID/mem is the last descriptor; else an errno of peer_memory_find */
 	int32_t found;
 	uint32_t proven; /* 1: the only descriptor of the message is of the program's own memory */
-	uint32_t foreign; /* 1: it is known not to be */
+	uint32_t foreign; /* 1: that descriptor is known not to be */
 	uint32_t by_pid; /* 1: process_vm_readv may be used */
 	uint64_t device, inode;
 	uint8_t octets[LIMIT_COMMAND_BYTES];
 };
 
 /*
- * Starts the porters' parent. Returns our end of a SOCK_SEQPACKET pair, non-blocking, for the
- * caller to close; -1 with errno. Control thread.
+ * Starts the porters' parent. Returns our end of a SOCK_SEQPACKET pair, non-blocking, which the
+ * caller closes; -1 with errno. Control thread.
  */
 int porter_start(void);
 

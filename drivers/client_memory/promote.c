@@ -20,7 +20,7 @@ struct promotion {
 	uint32_t count, max;
 };
 
-/* Names the region's part of these pages, which are in the file. */
+/* Names, in the region's backings, its part of these pages, which are in the file. */
 static void add_backing(struct promotion *g, const struct mapping *m, uint64_t offset)
 {
 	struct mr_backing *last = g->count > 0 ? &g->backing[g->count - 1] : NULL;
@@ -42,7 +42,9 @@ static void add_backing(struct promotion *g, const struct mapping *m, uint64_t o
 	};
 }
 
-/* Records the part of the file first: what cannot be recorded is not promoted. */
+/*
+ * Promotes a part. Records it first, because a part that cannot be recorded must not be promoted.
+ */
 static bool promote_part(struct promotion *g, const struct mapping *m, uint64_t *offset)
 {
 	struct part p = {
@@ -79,7 +81,7 @@ static void promote_piece(struct promotion *g, const struct mapping *m)
 		add_backing(g, m, offset);
 }
 
-/* Promotes private memory, but not what the engine accesses as peer memory for other regions. */
+/* Promotes private memory, except what the engine accesses as peer memory for other regions. */
 static void promote_private(struct promotion *g, const struct mapping *m)
 {
 	struct mapping piece = *m;
@@ -156,7 +158,7 @@ int promote_file(void)
 
 /*
  * The first small regions are promoted, because regions that stay are registered early. Later small
- * ones never are.
+ * regions never are.
  */
 static bool is_large_enough(size_t length)
 {
@@ -168,7 +170,7 @@ static bool is_large_enough(size_t length)
 	return true;
 }
 
-/* Whether pages of it may have been promoted for another region. */
+/* Whether some of these pages may have been promoted for another region. */
 static bool may_be_there(uintptr_t from, uintptr_t to)
 {
 	for (uint32_t i = 0; i < promote_state.parts; i++)

@@ -32,7 +32,7 @@
  * So pages that the engine accesses as peer memory for any region are neither promoted nor demoted.
  *
  * A fork's child gets private copies of all promoted pages as they were at the fork. Other threads
- * do not write them while they are copied (promote_hold.c). Where threads cannot be held back, the
+ * do not write them while they are copied (promote_hold.c). If threads cannot be held back, the
  * memory is taken back before the fork, and regions stay registered without it
  * (promote_take_back.c). Data that the engine writes meanwhile may be copied in part, as with
  * hardware, whose writes do not wait for a fork either. After vfork or clone(2) the child gets no
@@ -49,48 +49,48 @@
 #include "memory/mr_backing.h"
 
 /*
- * Each range has its own slot of the file. If the program enlarges the range with mremap(2), it
- * sees a hole after it. No program has enough address space to reach the next slot.
+ * Each range has its own slot of the file. If the program enlarges the range with mremap(2), the
+ * new part is a hole of the file. No program has enough address space to reach the next slot.
  */
 #define PROMOTE_SLOT_SHIFT 47u
 #define PROMOTE_SLOTS	   (UINT64_C(1) << 15)
 #define PROMOTE_FILE_BYTES (PROMOTE_SLOTS << PROMOTE_SLOT_SHIFT) /* sparse */
 
 /*
- * The promoted file of this process, for COMMAND_PROMOTED_FILE; made on the first call. -1: this
- * process does not promote. The file stays the library's. A fork's child gets its own. Any thread,
- * as all of these.
+ * The promoted file of this process, for COMMAND_PROMOTED_FILE. The first call makes it. -1: this
+ * process does not promote. The file stays the library's. A fork's child gets its own. Any thread
+ * may call these functions.
  */
 int promote_file(void);
 
-/* A region and which of its memory is promoted. */
+/* A region, and which parts of its memory are promoted. */
 struct promote_region {
 	uintptr_t start;
 	size_t length;
 	uint32_t count;
-	struct mr_backing *backing; /* for the engine: its parts in the promoted file */
-	bool known; /* promote_peer.c has noted the rest as peer memory */
-	uint32_t leaves; /* for the engine: how often the memory had been taken back */
+	struct mr_backing *backing; /* for the engine: the region's parts in the promoted file */
+	bool known; /* promote_peer.c has noted the other parts as peer memory */
+	uint32_t leaves; /* for the engine: how often the memory had been taken back before */
 };
 
 /*
  * With `wanted`, promotes what can be promoted of [start, start + length). Fills in which parts of
  * the range are in the promoted file (fd BACKING_PROMOTED): `count` of them, 0 .. max, sorted. The
- * caller keeps the struct and its backings for promote_leave, which it calls once the engine has
- * confirmed that the region is no longer registered. Then the parts that no other region needs are
- * demoted.
+ * caller keeps the struct and its backings for promote_leave. It calls promote_leave once the
+ * engine has confirmed that the region is no longer registered. The parts that no other region
+ * needs are then demoted.
  */
 void promote_enter(struct promote_region *r, uint32_t max, bool wanted);
 void promote_leave(const struct promote_region *r);
 
 /*
- * Sets how the engines learn that the memory is taken back (COMMAND_LEAVE_PROMOTED). `leave` is
- * called by the thread that forks, after all other fork handlers. It must not allocate memory.
- * False: an engine may still use the file.
+ * Sets how the engines learn that the memory is taken back (COMMAND_LEAVE_PROMOTED). The thread
+ * that forks calls `leave`, after all other fork handlers. `leave` must not allocate memory. It
+ * returns false if an engine may still use the file.
  */
 void promote_before_fork(bool (*leave)(uint32_t leaves));
 
-/* The same for memory that is not registered: nothing is noted as peer memory. */
+/* The same for memory that is not registered. Nothing is noted as peer memory. */
 uint32_t promote_range(void *addr, size_t length, struct mr_backing *backing, uint32_t max);
 void promote_release(const struct mr_backing *backing, uint32_t count);
 

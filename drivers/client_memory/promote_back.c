@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Demotion: what no region needs any more becomes private memory again, wherever it is mapped now.
- * The program may have remapped, enlarged, unmapped in part or protected it.
+ * Demotion: pages that no region needs any more become private memory again, wherever they are
+ * mapped now. The program may have remapped, enlarged, partly unmapped or protected them.
  */
 #include "drivers/client_memory/promote_private.h"
 
@@ -23,9 +23,9 @@ static bool piece_of(const struct mapping *m, uint64_t from, uint64_t to, struct
 }
 
 /*
- * Without holding threads back. Memory that the program may not write is not written by others, as
- * no region has it any more. `alone`: no other part is in the slot. If there is one, the program
- * may write the holes of this part through a mapping of the other that it has enlarged.
+ * Demotes without holding threads back. No region has this memory any more, so if the program may
+ * not write it, nobody does. `alone`: the slot has no other part. If it has one, the program may
+ * have enlarged that part's mapping, and may write the holes of this part through it.
  */
 static bool demote_unheld(const struct mapping *piece, bool alone)
 {
@@ -69,7 +69,7 @@ static bool same_slot(uint32_t i, uint32_t other)
 		       promote_state.part[other].offset >> PROMOTE_SLOT_SHIFT;
 }
 
-/* For a part without users. True: it is empty now. False: it stays a part. */
+/* Demotes a part without users. True: the part is empty now. False: it stays. */
 static bool demote_part(uint32_t i)
 {
 	uint64_t from = promote_state.part[i].offset, to = promote_reach(i);
@@ -87,7 +87,7 @@ void promote_release_parts(uint64_t offset, uint64_t length)
 {
 	uint32_t i;
 
-	/* if the table is full, the parts keep their users and the pages stay promoted */
+	/* If the table is full, the parts keep their users, and the pages stay promoted. */
 	if (!promote_split_part(offset) || !promote_split_part(offset + length))
 		return;
 	for (i = promote_part_at(offset);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The first and last page of a region that fills them only in part. They are promoted with it only
- * if nothing else is in them: in a block that malloc has mapped for one allocation.
+ * The first and last page of a region that fills them only in part. They are promoted with the
+ * region only if they hold nothing else. That is so in a block that malloc has mapped for one
+ * allocation.
  *
  *	| page          | page | ... | page          |
  *	|hd| the region               |  unused      |	hd: sizes of the allocation, 16 octets
@@ -16,10 +17,10 @@
 #include "drivers/client_memory/promote_private.h"
 
 #define HEADER	  16u /* octets of glibc's header before an allocation, 64 bit */
-#define IS_MAPPED 2u /* the only one of the three flags that such a block has */
+#define IS_MAPPED 2u /* the only one of the three flags that such a block has set */
 #define FLAGS	  7u
 
-/* Reads glibc's header. process_vm_readv, because the memory may be unmapped meanwhile. */
+/* Reads glibc's header, with process_vm_readv, because the memory may be unmapped meanwhile. */
 static bool read_header(uintptr_t region, uint64_t header[2])
 {
 	struct iovec to = { header, HEADER };
@@ -35,7 +36,7 @@ bool promote_owns_edges(uintptr_t region, uint64_t length)
 
 	if (region % PAGE < HEADER || region % HEADER != 0 || !read_header(region, header))
 		return false;
-	before = header[0]; /* octets that alignment left unused at the start of the block */
+	before = header[0]; /* octets at the start of the block that alignment left unused */
 	size = header[1];
 	if (before >= PAGE || (size & FLAGS) != IS_MAPPED || size > LIMIT_PROMOTE_LENGTH + PAGE)
 		return false;

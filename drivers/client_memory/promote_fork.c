@@ -27,7 +27,7 @@ static struct {
 	void *copy[LIMIT_PROMOTE_RANGES]; /* MAP_FAILED: none */
 } kept;
 
-/* ---- a spare descriptor, for when no other can be opened ---- */
+/* ---- a spare descriptor, for use when no other can be opened ---- */
 
 static struct {
 	int fd;
@@ -48,7 +48,7 @@ static void take_spare(void)
 	spare.device = st.st_dev;
 }
 
-/* Some programs close descriptors that they do not know. Then the number may be another file's. */
+/* Some programs close descriptors that they do not know. The number may then be another file's. */
 static void give_spare(void)
 {
 	struct stat st;
@@ -78,7 +78,7 @@ static void keep_mappings(void)
 }
 
 /*
- * Calls `give` for each mapping of the promoted file. Returns for how many it failed; UINT32_MAX:
+ * Calls `give` for each mapping of the promoted file. Returns how many calls failed. UINT32_MAX:
  * there is no /proc.
  */
 static uint32_t each_of_ours(bool (*give)(const struct mapping *m))
@@ -102,7 +102,10 @@ static uint32_t each_of_ours(bool (*give)(const struct mapping *m))
 
 static bool (*leave_engines)(uint32_t leaves);
 
-/* Relaxed: the function is a constant of the program, and a fork that does not see it has no engine. */
+/*
+ * Relaxed: the function is a constant of the program, and a thread that does not see it when it
+ * forks has no engine.
+ */
 void promote_before_fork(bool (*leave)(uint32_t leaves))
 {
 	__atomic_store_n(&leave_engines, leave, __ATOMIC_RELAXED);
@@ -113,7 +116,10 @@ static bool take_one(const struct mapping *m)
 	return promote_take_back(m, false);
 }
 
-/* The engines first: then the file is written only through the mappings that are replaced. */
+/*
+ * Tells the engines first. After that the file is written only through the mappings that are
+ * replaced.
+ */
 static void take_all_back(void)
 {
 	bool (*leave)(uint32_t leaves) = __atomic_load_n(&leave_engines, __ATOMIC_RELAXED);
@@ -124,7 +130,7 @@ static void take_all_back(void)
 	if (promote_state.leave_failed)
 		return;
 	if (each_of_ours(take_one) > 0)
-		return; /* a part may be in mappings of both kinds, so all stay */
+		return; /* a part may be in both kinds of mappings, so all stay */
 	while (promote_state.parts > 0) {
 		uint32_t last = promote_state.parts - 1;
 		uint64_t from = promote_state.part[last].offset;
@@ -174,9 +180,9 @@ static void fork_parent(void)
 }
 
 /*
- * For a mapping without a copy: copies it now, or else maps the file privately. Then at least the
- * child's writes stay its own, but the parent's later writes are visible where the child has not
- * written.
+ * For a mapping without a copy: copies the mapping now. If that fails, maps the file privately.
+ * Then at least the child's writes stay its own, but the parent's later writes are visible where
+ * the child has not written.
  */
 static bool copy_for_child(const struct mapping *m)
 {
@@ -191,7 +197,7 @@ static bool copy_for_child(const struct mapping *m)
 	return true;
 }
 
-/* Maps the copy that was made of it, unless the program has remapped it since. */
+/* Maps the copy that was made of this mapping, unless the program has remapped it since. */
 static bool give_copy(const struct mapping *m)
 {
 	for (uint32_t i = 0; i < kept.count; i++) {
@@ -210,7 +216,7 @@ static void give_copies(void)
 
 	if (left == UINT32_MAX)
 		abort(); /* else two processes would write the same memory */
-	drop_copies(); /* before anything is mapped at the addresses of copies that were used */
+	drop_copies(); /* first, because later mappings may use the addresses of used copies */
 	if (left > 0)
 		each_of_ours(copy_for_child);
 }

@@ -4,17 +4,18 @@
  * older than the rest of the child's memory. A thread that wrote both in between would leave the
  * child with data that do not fit together.
  *
- * A userfaultfd holds the writers back. Two of them must not be held:
- *  - the thread that forks, in handlers of other libraries (pthread_atfork) or in signal handlers
- *  - a thread with a lock that such a handler, or fork itself, is about to take
+ * A userfaultfd holds the writers back. Two kinds of threads must not be held:
+ * - the thread that forks, in handlers of other libraries (pthread_atfork) or in signal handlers
+ * - a thread with a lock that such a handler, or fork itself, is about to take
+ *
  * So a helper thread of ours watches. It lets the forking thread write at once, page by page. After
- * LIMIT_FORK_HOLD it lets everybody write.
+ * LIMIT_FORK_HOLD it lets all threads write.
  *
  * Without the privilege for a full userfaultfd, a system call that writes into held memory would
  * fail. Then nothing is held, unless UROCE_PROMOTE=on accepts that. Memory that the engine also
  * accesses as peer memory is never held, because its copies would fail. In both cases the memory is
  * taken back before the fork instead (promote_take_back.c). Only if that fails, too, may the child
- * find what other threads write in part.
+ * find half-finished writes of other threads.
  *
  * The atomics are between the helper thread and the thread that forks.
  */
@@ -34,7 +35,7 @@
 
 #include "drivers/client_memory/promote_private.h"
 
-#define TICK_NS 1000000 /* how long a handler that writes promoted memory waits at most */
+#define TICK_NS 1000000 /* the longest that a handler that writes promoted memory waits */
 
 static struct {
 	int fd; /* the userfaultfd */
@@ -105,7 +106,7 @@ static void hold_one(const struct mapping *m)
 		ioctl(hold.fd, UFFDIO_WRITEPROTECT, &protect);
 }
 
-/* Fails if the program has unmapped the memory meanwhile; then there is nothing to do. */
+/* Fails if the program has unmapped the memory meanwhile. Then there is nothing to do. */
 static void let_go(uintptr_t start, uint64_t length)
 {
 	struct uffdio_writeprotect protect = { .range = { start, length }, .mode = 0 };
@@ -180,7 +181,8 @@ void promote_hold(const struct mapping *m, uint32_t count)
 		hold.fd = -1;
 	}
 	/*
-	 * if one mapping cannot be held, because another userfaultfd has it, the others still are
+	 * One mapping may be impossible to hold, because another userfaultfd has it. The others
+	 * still are.
 	 */
 	for (uint32_t i = 0; hold.fd >= 0 && i < count; i++) {
 		if (!promote_peer_is(m[i].start, m[i].end))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What madvise(2) and mlock(2) have set on a mapping of the promoted file. Only smaps shows that, and the
- * kernel walks the page tables of all that is mapped below: milliseconds for each GiB.
- * So the mapping's first page is mapped a second time, at an address below all others, and smaps is read so far:
+ * What madvise(2) and mlock(2) have set on a mapping of the promoted file. Only smaps shows that.
+ * For it, the kernel walks the page tables of everything mapped below, which takes milliseconds for
+ * each GiB. So the mapping's first page is mapped a second time, at an address below all others,
+ * and smaps is read up to there:
  *
  *	0x10000            program, heap, libraries ...       the mapping
  *	[page]  - - - - - - - - - - - - - - - - - - - - - -  [page|    |    ]
@@ -15,10 +16,10 @@
 #include "base/memory_call.h"
 #include "drivers/client_memory/promote_private.h"
 
-#define LOW_FIRST 0x10000u /* vm.mmap_min_addr of all distributions, and the next ones */
+#define LOW_FIRST 0x10000u /* vm.mmap_min_addr of all distributions; its multiples are tried, too */
 #define LOW_TRIES 16u
 
-/* A free page, or NULL. An older kernel may choose another address. */
+/* Maps a free low page, or returns NULL. An older kernel may choose another address. */
 static void *low_page(void)
 {
 	for (uintptr_t i = 1; i <= LOW_TRIES; i++) {

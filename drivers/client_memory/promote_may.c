@@ -23,9 +23,9 @@ static bool has_policy(uintptr_t address)
 }
 
 /*
- * The caller's own stack and thread-local storage, which it needs while the range is held. (The
- * first thread's stack is marked in the maps. Other threads have their storage at the top of their
- * stack.)
+ * Whether the range holds the caller's own stack or thread-local storage, which the caller needs
+ * while the range is held. The maps show the stack of the first thread. Other threads have their
+ * storage at the top of their stack.
  */
 static bool is_callers_own(uintptr_t from, uintptr_t to)
 {

@@ -34,7 +34,7 @@ static bool one_thread(void)
 	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;
 }
 
-/* -1: not available, or only one that would make system calls of other threads fail. */
+/* -1: there is none, or only one that would make system calls of other threads fail. */
 static int open_userfaultfd(void)
 {
 	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP };
@@ -65,13 +65,13 @@ static bool hold_writers(int fd, uintptr_t start, uint64_t length)
 	       ioctl(fd, UFFDIO_WRITEPROTECT, &protect) == 0;
 }
 
-/* Removes the protection of whatever memory is there now. Closing wakes all waiting writers. */
+/* Removes the protection from the memory that is there now. Closing wakes all waiting writers. */
 static void let_writers_go(int fd, uintptr_t start, uint64_t length)
 {
 	struct uffdio_writeprotect protect = { .range = { start, length }, .mode = 0 };
 	struct uffdio_range range = { start, length };
 
-	/* both fail if the memory was replaced; then there is nothing to do */
+	/* Both calls fail if the memory was replaced. Then there is nothing to do. */
 	ioctl(fd, UFFDIO_WRITEPROTECT, &protect);
 	ioctl(fd, UFFDIO_UNREGISTER, &range);
 	close(fd);
@@ -95,7 +95,7 @@ static bool write_all(uintptr_t from, uint64_t length, uint64_t offset)
 
 #define PAGEMAP_EXISTS (UINT64_C(3) << 62) /* present or swapped out */
 
-/* Copies the pages that exist. The others become holes of the file, which read as zeros, too. */
+/* Copies the pages that exist. The others become holes of the file, which also read as zeros. */
 static bool copy_existing(int pagemap, uintptr_t start, uint64_t length, uint64_t offset)
 {
 	uint64_t entry[256];
@@ -169,7 +169,7 @@ static int access_of(const struct mapping *m)
 	       (m->executable ? PROT_EXEC : 0);
 }
 
-/* A mark that cannot be set is lost. No mark changes what a program reads or writes. */
+/* A mark that cannot be set is lost. Marks do not change what a program reads or writes. */
 static void set_marks(void *at, size_t length, uint32_t marks)
 {
 	static const struct {

@@ -54,7 +54,10 @@ bool promote_split_part(uint64_t offset)
 	return true;
 }
 
-/* The part that begins at `at`; if there is none, inserts one up to the next part or `end`. */
+/*
+ * The part that begins at `at`. If there is none, inserts one that reaches to the next part or to
+ * `end`.
+ */
 static struct part *next_part(uint64_t at, uint64_t end)
 {
 	uint32_t i = promote_part_at(at);
@@ -99,7 +102,7 @@ uint64_t promote_reach(uint32_t i)
 }
 
 /*
- * Slots are used in turn. A mapping of an old slot that we do not know of then shows no other data
+ * Slots are used in turn. So a mapping of an old slot that we do not know of shows no other data
  * for a long time.
  */
 uint64_t promote_find_slot(void)

@@ -15,7 +15,7 @@ static struct {
 		uintptr_t start, end;
 		uint32_t users;
 	} range[LIMIT_PROMOTE_PEERS];
-	/* regions that found the table full: then nothing is promoted or demoted */
+	/* regions that found the table full; while there are any, nothing is promoted or demoted */
 	uint32_t unknown;
 } peers;
 
@@ -83,7 +83,7 @@ static void tidy(uintptr_t start, uintptr_t end)
 	}
 }
 
-/* Counts one user less of all ranges in [start, end). */
+/* Counts one user less for all ranges in [start, end). */
 static void leave(uintptr_t start, uintptr_t end)
 {
 	for (uint32_t i = peer_at(start); i < peers.count && peers.range[i].start < end; i++)
@@ -117,7 +117,7 @@ static bool enter(uintptr_t start, uintptr_t end)
 
 static bool exit_range(uintptr_t start, uintptr_t end)
 {
-	/* if the table is too full to split, the range stays, and its pages are never promoted */
+	/* If the table is too full to split, the range stays, and its pages are never promoted. */
 	if (split(start) && split(end))
 		leave(start, end);
 	return true;
@@ -129,8 +129,8 @@ static uintptr_t page_up(uintptr_t at)
 }
 
 /*
- * Calls `one` for the pages of the region that are in none of its backings, piece by piece, for at
- * most `most` pieces or until it fails. Returns for how many pieces it succeeded.
+ * Calls `one` for the pages of the region that are in none of its backings, piece by piece. Stops
+ * after `most` pieces or when a call fails. Returns for how many pieces it succeeded.
  */
 static uint32_t each_rest(const struct promote_region *r, uint32_t most,
 			  bool (*one)(uintptr_t start, uintptr_t end))
@@ -139,7 +139,10 @@ static uint32_t each_rest(const struct promote_region *r, uint32_t most,
 	uint32_t done = 0;
 
 	for (uint32_t i = 0; i <= r->count && done < most; i++) {
-		/* NULL: the end of the region; `backing` is NULL if there is none */
+		/*
+		 * NULL: only the end of the region follows; `backing` is NULL if the region has
+		 * none
+		 */
 		const struct mr_backing *b = i < r->count ? &r->backing[i] : NULL;
 
 		end = b != NULL ? (r->start + b->offset) & ~(PAGE - 1)

@@ -2,21 +2,20 @@
 /*
  * Makes promoted memory private again while other threads write it and none is held back:
  *
- *  1. One system call maps the file's pages privately over the shared mapping. From then on the
- *     program's writes, and the engine's into the program's memory, go to private pages, and nobody
- *     writes the file.
- *  2. The kernel makes private pages of those that are in the file (MADV_POPULATE_WRITE, Linux
- *     5.14). No octet changes, and a write of another thread meanwhile is kept.
- *  3. The file's pages are freed; the private ones stay. Holes stay holes, and read as
- *     zeros.
+ *	1. One system call maps the file's pages privately over the shared mapping. From then on
+ *	   the program's writes, and the engine's writes to the program's memory, go to private
+ *	   pages, and nobody writes the file.
+ *	2. The kernel makes private pages of those that are in the file (MADV_POPULATE_WRITE, Linux
+ *	   5.14). No octet changes, and writes of other threads meanwhile are kept.
+ *	3. The file's pages are freed; the private ones stay. Holes stay holes, and read as zeros.
  *
- * Before step 1 no engine may map these pages, for it would go on writing the file.
+ * Before step 1 no engine may map these pages any more, because it would go on writing the file.
  *
- * The mapping goes on showing its slot of the file where it has no private pages: holes, and what
- * the program discards. So the slot is never used again (*left*). When the program touches a hole,
- * the kernel first makes a page of the file, and frees it never: promote_tidy_left does so at the
- * next occasion. If step 2 fails (an older kernel, memory that may not be written), the file's pages
- * must stay, also for the children that show them, too (*frozen*).
+ * Where the mapping has no private pages (holes, and what the program discards) it goes on showing
+ * its slot of the file. So the slot is never used again (*left*). When the program touches a hole,
+ * the kernel first makes a page of the file. It never frees that page, so promote_tidy_left does at
+ * the next occasion. If step 2 fails (an older kernel, or memory that may not be written), the
+ * file's pages must stay, also for the children that show them (*frozen*).
  */
 #include <errno.h>
 #include <string.h>
@@ -67,7 +66,7 @@ void promote_tidy_left(void)
 		return;
 	while (promote_find_data(&at, &hole, PROMOTE_FILE_BYTES) > 0) {
 		at -= at % slot;
-		/* not while another part of the slot is promoted */
+		/* not while the slot still has a part that is promoted */
 		if (promote_slot_is_left(at) && promote_part_at(at) == promote_part_at(at + slot))
 			promote_drop_left(at, slot);
 		at += slot;

@@ -3,11 +3,12 @@
  * Whether it pays to promote a range. Promotion and demotion take as long as about ten copies of
  * the pages by the engine. A region that stays registered earns that back. A region that a program
  * registers for each transfer does not. It cannot stay promoted in between either, because memory
- * that is not registered must behave as usual (MADV_DONTNEED gives zeros, for example, on which
- * allocators rely). So this file remembers what was promoted in vain, for each range and in total.
+ * that is not registered must behave as usual. For example, allocators rely on MADV_DONTNEED giving
+ * zeros. So this file remembers what was promoted in vain, for each range and in total.
  *
- * Nor does it pay to look whether memory may be promoted if that takes too long: the kernel walks the
- * page tables of all that lies below (16 ms for each GiB of small pages), for each registration.
+ * Even to look whether memory may be promoted does not pay if it takes too long. For each
+ * registration, the kernel walks the page tables of everything below (16 ms for each GiB of small
+ * pages).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +44,7 @@ bool promote_in_any_case(void)
 	return how != NULL && strcmp(how, "on") == 0;
 }
 
-/* The range's entry, taken from another range if that has the same hash. */
+/* The range's entry. If it is that of another range with the same hash, takes it over. */
 static struct vain *entry_of(uintptr_t start, uintptr_t end)
 {
 	uint64_t hash = (start / PAGE * 31 + end / PAGE) * UINT64_C(0x9e3779b97f4a7c15);
