@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * net_af_xdp has no rx interrupts, and the frames that it receives never reach a packet socket
- * (bell.c). Its own sockets become readable when frames arrive, but the driver does not name them. So they
- * are found among the descriptors of this process: the socket of a queue is the one that is there after
- * rte_eth_rx_queue_setup() and was not before.
+ * (bell.c). Its own sockets become readable when frames arrive, but the driver does not say which
+ * descriptors they are. So they are found among the descriptors of this process: the socket of a
+ * queue is the one that is there after rte_eth_rx_queue_setup() and was not there before.
  */
 #include <dirent.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receive-side scaling, computed beforehand: a device hashes addresses and UDP ports (Toeplitz), and the low bits
- * of the hash choose an entry of its indirection table, which has the queue.
+ * Computes receive-side scaling in advance. The device hashes addresses and UDP ports (Toeplitz).
+ * The low bits of the hash choose an entry of its indirection table, and the entry names the queue.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ struct arrival *arrival_learn(uint16_t id)
 	return NULL;
 }
 
-/* Words of the address as RSS reads it. */
+/* Appends the words of the address in RSS's order. Returns how many there are. */
 static uint32_t put_address(uint32_t *to, const struct gid *gid)
 {
 	uint32_t first = gid_is_ipv4(gid) ? 12 : 0, words = 0;
@@ -77,7 +77,10 @@ static uint32_t put_address(uint32_t *to, const struct gid *gid)
 	return words;
 }
 
-/* How many words are hashed: addresses and ports, or addresses alone; 0: the device does not hash these. */
+/*
+ * How many words the device hashes: addresses and ports, or only addresses. 0: it does not hash
+ * such packets.
+ */
 static uint32_t hashed(const struct arrival *a, bool ipv4, uint32_t addresses)
 {
 	uint64_t udp = ipv4 ? RTE_ETH_RSS_NONFRAG_IPV4_UDP : RTE_ETH_RSS_NONFRAG_IPV6_UDP;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * With --netdev, net_af_xdp receives only the engine's RoCE frames (drivers/xdp). Steering rules
- * may want other frames, which the kernel keeps: an additional packet socket gets a copy of those,
+ * may want other frames, which the kernel keeps. An additional packet socket gets a copy of those,
  * as net_af_packet gets a copy of every frame. Without such rules its filter accepts no frames, and
  * it is not read. With them a poll costs one more system call. `wide` is relaxed: the control
- * thread changes the filter, and an lcore may notice it a poll later.
+ * thread changes the filter, and an lcore may notice that a poll later.
  */
 #include <arpa/inet.h>
 #include <linux/filter.h>
@@ -55,8 +55,8 @@ static bool prepare(int fd, uint32_t ifindex)
 	int one = 1, room = (int)LIMIT_NETDEV_RING;
 
 	/*
-	 * As many octets as net_af_packet's ring holds, or without CAP_NET_ADMIN as many as the
-	 * system grants. A burst of 270 small frames fills the default size.
+	 * Asks for as many octets as net_af_packet's ring holds. Without CAP_NET_ADMIN, gets as
+	 * many as the system grants. A burst of 270 small frames fills the default size.
 	 */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) != 0)
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
@@ -98,7 +98,7 @@ void aside_widen(struct aside *a, bool every_frame)
 	__atomic_store_n(&a->wide, every_frame, __ATOMIC_RELAXED);
 }
 
-/* The kernel has taken the tag out of the frame, as a NIC does with VLAN offload. */
+/* Notes the tag that the kernel has taken out of the frame, as a NIC does with VLAN offload. */
 static void note_tag(struct rte_mbuf *m, struct msghdr *h)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c != NULL; c = CMSG_NXTHDR(h, c)) {
@@ -112,7 +112,10 @@ static void note_tag(struct rte_mbuf *m, struct msghdr *h)
 	}
 }
 
-/* > 0: its octets, 0: there is no frame, < 0: it was longer than a buffer and is lost. */
+/*
+ * Returns the frame's octets; 0: there is no frame; negative: it was longer than a buffer and is
+ * lost.
+ */
 static int read_frame(struct aside *a, struct rte_mbuf *m)
 {
 	union {

@@ -20,7 +20,7 @@
 #define RETURN(octets)	     BPF_STMT(BPF_RET | BPF_K, octets)
 #define PACKET_TYPE	     ((uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE))
 
-/* Every received frame. */
+/* Accepts every received frame. */
 static struct sock_filter any_frame[] = {
 	LOAD(BPF_B, PACKET_TYPE),
 	TEST(PACKET_OUTGOING, 0, 1),
@@ -28,7 +28,10 @@ static struct sock_filter any_frame[] = {
 	RETURN(KEEP),
 };
 
-/* Received UDP port 4791, over IPv4 (5 words) or IPv6. A VLAN tag is not part of these octets. */
+/*
+ * Accepts received frames to UDP port 4791, over IPv4 (5 words) or IPv6. A VLAN tag is not part of
+ * these octets.
+ */
 static struct sock_filter roce_frame[] = {
 	LOAD(BPF_B, PACKET_TYPE),
 	TEST(PACKET_OUTGOING, 11, 0),
@@ -71,7 +74,7 @@ static bool bell_prepare(int fd, uint32_t ifindex, bool roce_only)
 
 int bell_open(uint32_t ifindex, bool roce_only)
 {
-	/* protocol 0: no frame arrives before the filter is attached */
+	/* Protocol 0, so that no frame arrives before the filter is attached. */
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0 || bell_prepare(fd, ifindex, roce_only))

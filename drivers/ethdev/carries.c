@@ -21,11 +21,11 @@
 #include "drivers/xdp/xdp.h"
 
 #define ETHERNET_OVERHEAD   (RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN)
-#define DRIVER_DEFAULT_SIZE 2048u /* default of framesz and bsize in net_af_packet, net_memif */
-#define VIRTIO_HEADER	    12u /* net_virtio counts it, although it lies in the headroom */
-#define DRIVER_HEADER	    32u /* the largest that a driver wants beside a frame: net_sfc's is 22 */
+#define DRIVER_DEFAULT_SIZE 2048u /* default of net_af_packet's framesz and net_memif's bsize */
+#define VIRTIO_HEADER	    12u /* part of its buffers, although it lies in the headroom */
+#define DRIVER_HEADER	    32u /* most that a driver needs beside a frame: net_sfc needs 22 */
 
-/* An argument of the device from --vdev or -a; `size` octets, "" if it was not given. */
+/* An argument of the device from --vdev or -a, in `size` octets; "": it was not given. */
 static void devarg(const struct rte_eth_dev_info *info, const char *key, char *value, size_t size)
 {
 	const struct rte_devargs *args = rte_dev_devargs(info->device);
@@ -110,7 +110,7 @@ static void packet_ring_carries(uint16_t id, const struct rte_eth_dev_info *info
 	      "raise the interface's MTU (ip link set mtu)");
 }
 
-/* Octets of a buffer that the driver does not give to the frame, beside the headroom. */
+/* Octets of a buffer that the driver keeps for itself, beside the headroom. */
 static uint32_t driver_header(const struct rte_eth_dev_info *info)
 {
 	if (strcmp(info->driver_name, "net_af_xdp") == 0)
@@ -120,7 +120,7 @@ static uint32_t driver_header(const struct rte_eth_dev_info *info)
 										   : 0;
 }
 
-/* A driver that does not name an MTU names a frame: with cards that is true (net_e1000_em). */
+/* For drivers that report no MTU but a frame length. Cards report it correctly (net_e1000_em). */
 static void device_carries(const struct rte_eth_dev_info *info, struct carries *c)
 {
 	static const char largest[] = "that is the device's maximum";

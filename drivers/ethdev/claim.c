@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define WAITING 128 /* a process that asks is never accepted, but learns our pid */
+#define WAITING 128 /* connections are never accepted; connecting is enough to learn our pid */
 
 static socklen_t name_it(struct sockaddr_un *at, uint32_t ifindex, uint16_t vlan)
 {
@@ -24,8 +24,8 @@ static socklen_t name_it(struct sockaddr_un *at, uint32_t ifindex, uint16_t vlan
 }
 
 /*
- * The process that listens there. False: its user is unknown, or is one who cannot have the
- * interface. Any user may take any such name, and a packet socket needs more than that.
+ * Finds the process that listens there. False: its user is unknown, or is one who cannot have the
+ * interface. Any user may take any such name, but a packet socket needs privileges.
  */
 static bool ask(const struct sockaddr_un *at, socklen_t length, struct ucred *who)
 {
@@ -55,7 +55,7 @@ static void explain(uint32_t ifindex, int pid, char *why, size_t why_size)
 			process);
 		return;
 	}
-	if (if_indextoname(ifindex, name) == NULL) /* it has gone */
+	if (if_indextoname(ifindex, name) == NULL) /* the interface is gone */
 		snprintf(name, sizeof(name), "interface %u", ifindex);
 	snprintf(why, why_size,
 		 "%s: another engine%s has this interface: use or stop that engine, or choose "
@@ -63,7 +63,7 @@ static void explain(uint32_t ifindex, int pid, char *why, size_t why_size)
 		 name, process);
 }
 
-/* A descriptor that is the claim, or one of these. */
+/* take() returns the descriptor of the claim, or one of these. */
 #define NONE  (-1) /* claims are not possible here */
 #define TAKEN (-2)
 
@@ -98,7 +98,7 @@ bool claim_take(struct claim *c, uint32_t ifindex, uint16_t vlan, char *why, siz
 	fd = take(ifindex, vlan, why, why_size);
 	if (fd == TAKEN)
 		return false;
-	claim_end(c); /* of another VLAN, by an engine that was not made */
+	claim_end(c); /* ends a claim of another VLAN, for an engine that was not made */
 	*c = (struct claim){ .fd = fd, .vlan = vlan };
 	return true;
 }

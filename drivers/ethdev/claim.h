@@ -11,11 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CLAIM_MEMIF 0x80000000u /* instead of an interface: the client's end of a memif */
-#define CLAIM_LATER UINT16_MAX /* instead of a VLAN: it is not known yet */
+#define CLAIM_MEMIF 0x80000000u /* in place of an interface: the client's end of a memif */
+#define CLAIM_LATER UINT16_MAX /* in place of a VLAN: it is not known yet */
 
 struct claim {
-	int fd; /* negative: no claim, which is allowed where none can be made */
+	int fd; /* negative: no claim; this is allowed where none can be made */
 	uint16_t vlan;
 };
 
@@ -25,13 +25,13 @@ static inline struct claim claim_none(void)
 }
 
 /*
- * Claims this interface and VLAN (a memif has none) instead of what was claimed before. False:
- * another engine has them, `why` names it, and the claim is as it was.
+ * Claims this interface and VLAN (a memif has no VLAN) instead of what was claimed before. False:
+ * another engine has them, `why` names it, and the previous claim stays.
  */
 bool claim_take(struct claim *c, uint32_t ifindex, uint16_t vlan, char *why, size_t why_size);
 void claim_end(struct claim *c);
 
-/* The first other process that has this file open, as far as we may see; 0: none. */
+/* The first other process that has this file open, as far as we may see. 0: none. */
 int claim_holder_of(const char *file);
 
 #endif

@@ -17,7 +17,7 @@
 #include "base/bits.h"
 #include "drivers/ethdev/private.h"
 
-#define MEMIF_SOCKET "/run/memif.sock" /* net_memif's */
+#define MEMIF_SOCKET "/run/memif.sock" /* the default of net_memif */
 #define MEMIF_ID     "0"
 
 static const char *value_of(const struct rte_kvargs *list, const char *key, const char *other)
@@ -57,7 +57,7 @@ static uint32_t interface_at(const struct rte_kvargs *list, size_t key)
 	return name != NULL ? if_nametoindex(name) : 0;
 }
 
-/* `name`: of the driver, or of a device, which begins with the driver's name. */
+/* `name`: the driver's name, or a device's name, which begins with it. */
 static bool reaches_interfaces(const char *name)
 {
 	static const char *const drivers[] = { "net_af_packet", "net_af_xdp", "net_pcap",

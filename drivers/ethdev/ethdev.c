@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port in use: what lcores and the control thread ask of it. open.c makes it. */
+/* A port in use: what lcores and the control thread need from it. open.c makes it. */
 #include "drivers/ethdev/ethdev.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static struct ethdev *ethdev_of(struct port *p)
 }
 
 /*
- * Each counter has one writer, which adds without a locked instruction. Atomic because other
+ * Each counter has one writer, which adds without a locked instruction. It is atomic because other
  * threads read it at any time.
  */
 static void count(atomic_uint_fast64_t *counter)
@@ -66,8 +66,9 @@ static uint16_t read_aside(struct ethdev *d, struct rte_mbuf **frames, uint16_t 
 }
 
 /*
- * An interrupt of a card costs more than a nap, so an lcore naps while frames may follow soon, and only a quiet
- * one waits for the interrupt. From the first frame on it is off, because no lcore waits for it.
+ * An interrupt of a card costs more than a nap. So an lcore naps while frames may follow soon, and
+ * only a quiet one waits for the interrupt. The first frame switches the interrupt off, because no
+ * lcore waits for it any more.
  */
 static void frames_came(struct ethdev *d, struct ethdev_queue *q, uint16_t queue)
 {
@@ -103,7 +104,10 @@ static uint16_t ethdev_tx_burst(struct port *p, uint16_t queue, struct rte_mbuf 
 	return rte_eth_tx_burst(ethdev_of(p)->id, queue, frames, n);
 }
 
-/* With offloads. A port without has the two above, and never looks at a frame for this. */
+/*
+ * Bursts with offloads. A port without offloads uses the two functions above, which never look into
+ * a frame for this.
+ */
 static uint16_t with_offloads_rx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frames,
 				       uint16_t n)
 {
@@ -132,7 +136,7 @@ static int ethdev_bell_fd(struct port *p, uint16_t queue)
 		q->naps++;
 		return -1;
 	}
-	/* net_tap has no such operation: its descriptor is always armed */
+	/* net_tap has no such operation. Its descriptor is always armed. */
 	if (rte_eth_dev_rx_intr_enable(d->id, queue) != 0 && d->interrupts_read)
 		return -1;
 	q->armed = true;
@@ -148,7 +152,9 @@ static void silence_interrupt(struct ethdev *d, struct ethdev_queue *q, uint16_t
 	if (!d->interrupts_read || read(q->bell, &interrupts, sizeof(interrupts)) >= 0 ||
 	    errno == EAGAIN)
 		return;
-	/* uio's descriptor counts in four octets, and would stay readable: back to naps */
+	/*
+	 * uio's descriptor counts in four octets, and would stay readable. So the lcore naps again.
+	 */
 	q->bell = -1;
 	q->bell_is_interrupt = false;
 }
@@ -183,7 +189,7 @@ static bool link_is_up(const struct ethdev *d)
 	return rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status != 0;
 }
 
-/* A driver on a Linux interface only reports the speed that it was built with. */
+/* A driver on a Linux interface only reports a fixed speed, so the interface is asked. */
 static uint32_t link_speed(const struct ethdev *d)
 {
 	struct rte_eth_link link = { 0 };
@@ -196,7 +202,10 @@ static uint32_t link_speed(const struct ethdev *d)
 	return link.link_speed;
 }
 
-/* The MTU of frames: the one at the start, or less if the interface behind the port has less. */
+/*
+ * The MTU for frames: the one at the start, or that of the interface behind the port if it is
+ * smaller.
+ */
 static uint16_t mtu_now(const struct ethdev *d)
 {
 	uint32_t behind = d->link_ifindex != 0 ? ifindex_mtu(d->facts, d->link_ifindex) : 0;
@@ -223,7 +232,7 @@ static bool ethdev_refresh(struct port *p)
 	return changed;
 }
 
-/* If the kernel answers on this port the bell rang for RoCE only. */
+/* Needed only if the kernel answers on this port, because the bell then rings for RoCE only. */
 static void ethdev_bell_widen(struct port *p, bool every_frame)
 {
 	struct ethdev *d = ethdev_of(p);
@@ -287,7 +296,7 @@ const struct port_ops *ethdev_ops_for(uint32_t offloads)
 	return offloads != 0 ? &ethdev_ops_with_offloads : &ethdev_ops;
 }
 
-/* Not one of a program's own frames. */
+/* False: the program that embeds the engine made the port. */
 static bool is_of_ours(const struct port *p)
 {
 	return p->ops == &ethdev_ops || p->ops == &ethdev_ops_with_offloads;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which frames a port lets through that are not for its own address. A card is told the groups that the engine wants, and so
- * is a Linux interface that the kernel shares with the engine; other software ports have no filter, or one of the kernel's. A
- * port that cannot be told lets all groups through (allmulticast), and as a last resort everything. The list is there before
- * allmulticast ends.
+ * Which frames a port lets through besides those for its own address. The engine tells a card which
+ * groups it wants, and also a Linux interface that the kernel shares with the engine. Other
+ * software ports have no filter, or one of the kernel's. A port that cannot be told lets all groups
+ * through (allmulticast), and as a last resort everything. The list is set before allmulticast
+ * ends.
  *
- * Control thread only; groups, hears_all and hears_others of the port are read by others, so they are atomic. Nothing
- * depends on them.
+ * Control thread only. Other threads read `groups`, `hears_all` and `hears_others` of the port, so
+ * these are atomic. No other data depends on them.
  */
 #include <errno.h>
 #include <linux/if_packet.h>
@@ -67,7 +68,7 @@ static bool is_told(const struct ethdev *d, const struct mac *group)
 	return false;
 }
 
-/* What is no longer wanted makes room for what is new. */
+/* Takes out unwanted groups first, to make room for new ones. */
 static void take_out_others(struct ethdev *d, const struct mac *group, uint32_t n)
 {
 	uint32_t kept = 0;
@@ -107,7 +108,7 @@ static int tell_list(struct ethdev *d, const struct mac *group, uint32_t n)
 	return rte_eth_dev_set_mc_addr_list(d->id, d->told, n);
 }
 
-/* NULL: it lets these through. Otherwise why it cannot. */
+/* Lets these groups through. Returns NULL, or why it cannot. */
 static const char *tell(struct ethdev *d, const struct mac *group, uint32_t n)
 {
 	int ret;
@@ -168,7 +169,7 @@ static void open_all(struct ethdev *d)
 		d->groups_need_it = !all_groups_set(d, true);
 }
 
-/* False: groups that nobody wants still come. */
+/* False: unwanted groups still come. */
 static bool close_others(struct ethdev *d)
 {
 	d->groups_need_it = false;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The drivers of DPDK that share a Linux interface with the kernel have no list of groups, and set the interface's flags, which
- * stay when the process is killed. Memberships of a packet socket end with it, and the kernel adds up those of all programs.
+ * DPDK's drivers that share a Linux interface with the kernel have no list of groups. They set the
+ * interface's flags, which stay set when the process is killed. Memberships of a packet socket end
+ * with the socket, and the kernel combines those of all programs.
  */
 #include <linux/if_packet.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 int interface_filter_open(void)
 {
-	/* protocol 0: no frame arrives here */
+	/* Protocol 0, so that no frame arrives here. */
 	return socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A port on which the kernel has an interface, too. As with --netdev the kernel owns the addresses,
- * and it, not the engine, answers ARP, neighbour discovery and echo.
+ * A port on which the kernel has an interface, too. As with --netdev, the kernel owns the
+ * addresses, and answers ARP, neighbour discovery and echo instead of the engine.
  *
  *	link down, MTU lowered behind the port	->	carrier and MTU of the interface
  *	interface set down, MTU lowered		->	the port is down, or carries less, for programs
- *	its MAC address, promiscuity		->	the device's, where it can
+ *	its MAC address, promiscuity		->	the device's, if the device can
  *	its addresses				->	the engine's GIDs
  */
 #include <stdio.h>
@@ -42,7 +42,8 @@ static bool same_mac(const struct mac *a, const struct mac *b)
 }
 
 /*
- * Sets the interface's MAC address on the device; if that fails, restores the interface's old one.
+ * Sets the interface's MAC address on the device. If that fails, gives the interface its old one
+ * back.
  */
 static bool follow_mac(struct ethdev *d, const struct mac *wanted)
 {

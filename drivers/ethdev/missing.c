@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Why EAL has no port for a PCI device, according to the kernel. The questions come in the order in
- * which a user answers them: does the device exist? - has it a driver that DPDK can use? - may this
- * process open it? - is it free?
+ * which a user solves them: does the device exist? - does it have a driver that DPDK can use? - may
+ * this process open it? - is it free?
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 #define SYSFS "/sys/bus/pci/devices"
 
-/* The last part of a link's target; "" if there is no link. */
+/* The last part of a link's target; "": there is no link. */
 static void target(const char *path, char *name, size_t size)
 {
 	char text[PATH_MAX];
@@ -63,7 +63,7 @@ static void wrong_driver(const char *device, const char *driver, char *why, size
 			 device, driver, device);
 }
 
-/* vfio gives a group to one process. */
+/* Explains why vfio refused the group, which it gives to one process only. */
 static void refused(const char *device, const char *group, int error, char *why, size_t size)
 {
 	char file[64];

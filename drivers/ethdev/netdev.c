@@ -28,13 +28,13 @@ struct netdev {
 	char vdev[64];
 	struct xdp *xdp; /* the program in the kernel; NULL: net_af_packet */
 	struct mnl_socket *events; /* of links and addresses */
-	bool unread; /* an announced change was not read yet */
+	bool unread; /* an announced change has not been read yet */
 	int mute[2]; /* UDP 4791, IPv4 and IPv6 */
 };
 
 /*
- * A socket that never receives: the datagrams are the engine's, which gets them from the packet
- * ring.
+ * Opens a socket that never receives. Without it the kernel would answer the datagrams with "port
+ * unreachable". They are the engine's, which gets them from the packet ring.
  */
 static int mute_open(int family, const char *iface)
 {
@@ -50,7 +50,7 @@ static int mute_open(int family, const char *iface)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
 	setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, iface, (socklen_t)strlen(iface));
-	/* another engine on the same interface, in another VLAN, has such a socket, too */
+	/* An engine in another VLAN has such a socket on the same interface, too. */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
 	if (family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
@@ -116,8 +116,8 @@ static struct port *open_port(struct netdev *n, const struct netdev_options *o, 
 }
 
 /*
- * At first the bells ring for every frame. If the kernel answers on this port, only RoCE concerns
- * the engine.
+ * open.c's bells ring for every frame. The kernel answers on this port, so only RoCE concerns the
+ * engine.
  */
 static void narrow_bells(struct ethdev *d)
 {
@@ -129,8 +129,8 @@ static void narrow_bells(struct ethdev *d)
 }
 
 /*
- * With a socket beside the port, either rings: the bell of queue 0 is an epoll of both. Without, rules get no
- * frames of others.
+ * If there is a socket beside the port, either of them rings: the bell of queue 0 is an epoll of
+ * both. Without that socket, steering rules get no frames that the kernel keeps.
  */
 static void ring_for_both(struct ethdev *d, struct rte_mempool *pool)
 {
@@ -169,7 +169,7 @@ static void take_interface(struct netdev *n, struct port *p, const struct claim 
 	}
 }
 
-/* The port, and the program if there is one. NULL: nothing is left behind. */
+/* Opens the port, and takes over the program if there is one. NULL: nothing is left behind. */
 static struct port *open_all(struct netdev *n, const struct netdev_options *o, char *why,
 			     size_t size)
 {
@@ -209,7 +209,7 @@ struct port *netdev_open(const struct netdev_options *options, char *why, size_t
 		free(n);
 		return NULL;
 	}
-	/* before the addresses are read, so that no change in between is missed */
+	/* First, so that no change after the addresses are read is missed. */
 	n->events = interface_events_open();
 	n->mute[0] = mute_open(AF_INET, n->iface);
 	n->mute[1] = mute_open(AF_INET6, n->iface);

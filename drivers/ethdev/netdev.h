@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A port on a Linux interface (`--netdev IFACE`): a device of net_af_xdp or net_af_packet, created here,
- * with the interface's MAC, MTU and addresses, which refresh() follows. The kernel keeps the interface
- * and keeps answering ARP, ND and echo. It is kept from answering UDP 4791 with "port unreachable".
+ * A port on a Linux interface (`--netdev IFACE`). netdev_open creates a device of net_af_xdp or
+ * net_af_packet. The port has the interface's MAC, MTU and addresses, and refresh() follows them.
+ * The kernel keeps the interface and keeps answering ARP, ND and echo. It is kept from answering
+ * UDP 4791 with "port unreachable".
  *
  *	net_af_xdp	gets the engine's RoCE frames and nothing else (drivers/xdp); others are copied
  *			for steering rules only (aside.c)
@@ -17,7 +18,7 @@
 enum netdev_driver {
 	NETDEV_AF_PACKET,
 	NETDEV_AF_XDP,
-	NETDEV_AUTO /* for netdev_choose(), and nothing else here */
+	NETDEV_AUTO /* only for netdev_choose() */
 };
 
 struct netdev_options {
@@ -30,7 +31,7 @@ struct netdev_options {
 	 * CLAIM_LATER: ethdev_claim() sets it.
 	 */
 	uint16_t vlan;
-	/* of this port alone; its mbufs have room for netdev_mbuf_octets() */
+	/* only for this port; its mbufs have room for netdev_mbuf_octets() */
 	struct rte_mempool *pool;
 	int socket;
 };
@@ -41,15 +42,15 @@ struct netdev_options {
  */
 bool netdev_check(const struct netdev_options *o, char *why, size_t why_size);
 
-/* Replaces NETDEV_AUTO: AF_XDP where it works, else AF_PACKET, and `why` says why not. */
+/* Replaces NETDEV_AUTO by AF_XDP if that works. Otherwise by AF_PACKET, and `why` says why. */
 void netdev_choose(struct netdev_options *o, char *why, size_t why_size);
 
 /* Octets of data (after the headroom) that mbufs need, with this driver; 0: no such interface. */
 uint32_t netdev_mbuf_octets(const struct netdev_options *o);
 
 /*
- * A pool for the port: n mbufs for the caller, and those that the driver keeps. NULL
- * and rte_errno: no memory for it.
+ * A pool for the port: n mbufs for the caller, and those that the driver keeps. NULL and rte_errno:
+ * there is no memory for it.
  */
 struct rte_mempool *netdev_pool(const struct netdev_options *o, const char *name, uint32_t n,
 				uint32_t cache);

@@ -16,7 +16,7 @@
 #include "drivers/xdp/xdp.h"
 
 #define PAGE	     4096u
-#define ADDRESS_ROOM 16u /* what net_af_packet needs of an mbuf beyond a ring frame, or more */
+#define ADDRESS_ROOM 16u /* at least what net_af_packet needs of an mbuf beyond a ring frame */
 
 /*
  * The ring's frame size for an MTU. The driver assumes that frames are contiguous across blocks, so
@@ -79,7 +79,10 @@ static bool xdp_works(const struct netdev_options *o, char *why, size_t why_size
 	return xdp_usable(o->iface, if_nametoindex(o->iface), MAX_OF(o->queues, 1), why, why_size);
 }
 
-/* A program is not tried on the interface of another engine, which already has one there. */
+/*
+ * Whether no other engine has the interface. If one has, no program is tried there, because its own
+ * is attached.
+ */
 static bool is_free(const struct netdev_options *o, char *why, size_t why_size)
 {
 	struct claim claim = claim_none();
@@ -144,8 +147,8 @@ static void packet_arguments(const struct netdev_options *o, char *text, size_t 
 }
 
 /*
- * Frames are copied between the kernel's buffers and ours. Zero copy was not tried on a NIC, and
- * there the driver waits up to a second in an rx burst without frames. Nor does an rx burst make
+ * Frames are copied between the kernel's buffers and ours. Zero copy was not tested on a NIC; with
+ * it, the driver waits up to a second in an rx burst without frames, and an rx burst does not make
  * the kernel poll the NIC.
  */
 static void xdp_arguments(const struct netdev_options *o, int program, char *text, size_t size)
@@ -165,7 +168,7 @@ int netdev_make_device(const struct netdev_options *o, int program, char *name, 
 		xdp_arguments(o, program, arguments, sizeof(arguments));
 	else
 		packet_arguments(o, arguments, sizeof(arguments));
-	/* engines of other VLANs in this process have such devices, too */
+	/* Engines of other VLANs in this process have such devices, too. */
 	for (uint32_t i = 0; ret == -EEXIST && i < LIMIT_EMBEDDED_ENGINES; i++) {
 		snprintf(name, size, i == 0 ? "net_af_%s_%s" : "net_af_%s_%s.%u",
 			 xdp ? "xdp" : "packet", o->iface, i);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bursts of a port with offloads. The engine's frames are whole, with tag and checksum, for every
- * reader before they leave: captures, copies for this host, a second try. The parts that the device
- * makes are removed here, directly before the driver gets the frames, and frames that it refuses
- * get them back. A tag that the device removed from a received frame is put back in before the
- * engine sees the frame.
+ * Bursts of a port with offloads. Until they leave, the engine's frames are complete, with tag and
+ * checksum, for everything that reads them: captures, copies for this host, a second try. The parts
+ * that the device makes are removed here, just before the driver gets the frames. Frames that the
+ * driver refuses get these parts back. A tag that the device took out of a received frame is put
+ * back before the engine sees the frame.
  */
 #include <string.h>
 
@@ -84,7 +84,7 @@ static void take_out(uint32_t offloads, struct rte_mbuf *m)
 		take_sum_out(m);
 }
 
-/* The frame is as the engine made it. Changes that the driver made by itself (tx_prepare) stay. */
+/* Makes the frame as the engine made it. Other changes by the driver (tx_prepare) stay. */
 static void put_back(struct rte_mbuf *m)
 {
 	if ((m->ol_flags & RTE_MBUF_F_TX_IP_CKSUM) != 0) {
@@ -95,12 +95,14 @@ static void put_back(struct rte_mbuf *m)
 		ip->hdr_checksum = rte_ipv4_cksum(ip);
 	}
 	if ((m->ol_flags & RTE_MBUF_F_TX_VLAN) != 0)
-		rte_vlan_insert(&m); /* where it was: there is room */
+		rte_vlan_insert(&m); /* the tag was there before, so there is room */
 	m->ol_flags &= ~(RTE_MBUF_F_TX_VLAN | RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM);
 	m->tx_offload = 0;
 }
 
-/* A frame that the driver refuses with its offloads leaves without them. */
+/*
+ * Lets the driver prepare the frames. A frame that it refuses with offloads is sent without them.
+ */
 static void prepare(uint16_t id, uint16_t queue, struct rte_mbuf **frames, uint16_t n)
 {
 	for (uint16_t done = 0; done < n;) {

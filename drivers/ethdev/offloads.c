@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The offloads that a device is asked for. A card is asked for the IPv4 header's checksum, unless
- * its driver would leave a fast path for it. VLAN tags are included only if the user wants that,
+ * its driver would leave a fast path for that. VLAN tags are included only if the user wants that,
  * because the engine already has them in its headers (docs/decisions/0017-offloads.md).
  */
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 static const struct {
 	uint32_t offload;
-	uint64_t rx, tx; /* as DPDK names it */
+	uint64_t rx, tx; /* the same in DPDK's flags */
 } named[] = {
 	{ OFFLOAD_IPV4_CKSUM_TX, 0, RTE_ETH_TX_OFFLOAD_IPV4_CKSUM },
 	{ OFFLOAD_IPV4_CKSUM_RX, RTE_ETH_RX_OFFLOAD_IPV4_CKSUM, 0 },
@@ -23,17 +23,15 @@ static const struct {
 	{ OFFLOAD_VLAN_RX, RTE_ETH_RX_OFFLOAD_VLAN_STRIP, 0 },
 };
 
-/*
- * net_virtio makes the device filter whether it is asked to or not; then no tagged frame arrives.
- */
+/* net_virtio always makes the device filter. Without this offload no tagged frame would arrive. */
 static bool filters_anyway(const struct rte_eth_dev_info *info)
 {
 	return strncmp(info->driver_name, "net_virtio", strlen("net_virtio")) == 0;
 }
 
 /*
- * These drivers use their vector transmit path only while no offload but FAST_FREE is requested, if
- * with that.
+ * These drivers use their vector transmit path only while no offload except FAST_FREE is requested;
+ * some of them not even with that.
  */
 static bool sends_faster_without(const struct rte_eth_dev_info *info)
 {
@@ -45,7 +43,10 @@ static bool sends_faster_without(const struct rte_eth_dev_info *info)
 	return false;
 }
 
-/* The offloads of a software port are software of DPDK: the engine's own is cheaper. */
+/*
+ * The default. A software port gets no offloads: those would be software of DPDK, and the engine's
+ * own is cheaper.
+ */
 uint32_t offloads_wanted(const struct rte_eth_dev_info *info, uint32_t wanted)
 {
 	if (wanted != OFFLOAD_AUTO)
@@ -55,7 +56,7 @@ uint32_t offloads_wanted(const struct rte_eth_dev_info *info, uint32_t wanted)
 	return OFFLOAD_IPV4_CKSUM_RX | (sends_faster_without(info) ? 0 : OFFLOAD_IPV4_CKSUM_TX);
 }
 
-/* A frame fits one buffer, so no driver has to look for chains: no SCATTER. */
+/* Without SCATTER: a frame fits one buffer, so no driver has to look for chains. */
 uint64_t offloads_rx(const struct rte_eth_dev_info *info, uint32_t wanted)
 {
 	uint64_t ask = filters_anyway(info) ? RTE_ETH_RX_OFFLOAD_VLAN_FILTER : 0;
@@ -67,7 +68,7 @@ uint64_t offloads_rx(const struct rte_eth_dev_info *info, uint32_t wanted)
 }
 
 /*
- * A port has one engine, which alone sends on it. Each frame is one buffer of that engine's pool,
+ * MBUF_FAST_FREE: only one engine sends on a port. Each frame is one buffer of that engine's pool,
  * with one reference, so the driver may give buffers back in bulk without checking them.
  */
 uint64_t offloads_tx(const struct rte_eth_dev_info *info, uint32_t wanted)

@@ -26,7 +26,10 @@ explain(char *why, size_t size, const char *text, ...)
 	va_end(arguments);
 }
 
-/* Several queues share the traffic by UDP source port, if the device can hash it. */
+/*
+ * If the device can hash it, the UDP source port chooses the queue, so that queues share the
+ * traffic.
+ */
 static void spread_flows(struct rte_eth_conf *c, const struct rte_eth_dev_info *info)
 {
 	uint64_t hash = info->flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
@@ -37,7 +40,10 @@ static void spread_flows(struct rte_eth_conf *c, const struct rte_eth_dev_info *
 	c->rx_adv_conf.rss_conf.rss_hf = hash;
 }
 
-/* Of the software ports only tap has them; net_impair does not pass them on. Cards may have them. */
+/*
+ * Cards may have rx interrupts. Of the software ports only tap has them, and net_impair does not
+ * pass them on.
+ */
 static bool may_interrupt(const struct ethdev *d, const struct rte_eth_dev_info *info)
 {
 	if (d->id != d->behind)
@@ -53,7 +59,7 @@ static int configure(struct ethdev *d, const struct rte_eth_dev_info *info)
 	if (d->port.queues > 1)
 		spread_flows(&c, info);
 	c.intr_conf.rxq = d->interrupts;
-	if (d->id == d->behind) { /* net_impair has none, whatever is below it */
+	if (d->id == d->behind) { /* net_impair has no offloads, whatever is below it */
 		c.rxmode.offloads = offloads_rx(info, d->wanted);
 		c.txmode.offloads = offloads_tx(info, d->wanted);
 		d->filters_vlans = (c.rxmode.offloads & RTE_ETH_RX_OFFLOAD_VLAN_FILTER) != 0;
@@ -68,7 +74,7 @@ static int configure(struct ethdev *d, const struct rte_eth_dev_info *info)
 	return ret;
 }
 
-/* Sets up one rx queue; with net_af_xdp its bell is the socket that this makes. */
+/* Sets up one rx queue. With net_af_xdp, its bell is the socket that this creates. */
 static int set_rx_queue(struct ethdev *d, uint16_t i, uint16_t descriptors, unsigned int socket,
 			struct rte_mempool *pool)
 {
@@ -101,7 +107,7 @@ static int set_queues(struct ethdev *d, const struct ethdev_options *o)
 }
 
 /*
- * Sets an MTU only on hardware: net_af_packet would change the interface's, and other software
+ * Sets the MTU of hardware only. net_af_packet would change the interface's MTU, and other software
  * ports take theirs from their arguments.
  */
 static int set_mtu(struct ethdev *d, const struct rte_eth_dev_info *info)
@@ -118,7 +124,7 @@ static int set_mtu(struct ethdev *d, const struct rte_eth_dev_info *info)
 	return rte_eth_dev_set_mtu(d->id, d->port.mtu);
 }
 
-/* The default MTU: what the device reports, if that is known to be true. */
+/* The default MTU: what the device reports, if the report can be trusted. */
 static uint32_t natural_mtu(uint16_t id, const struct rte_eth_dev_info *info,
 			    const struct carries *c)
 {
@@ -165,8 +171,9 @@ static void open_bells(struct ethdev *d)
 }
 
 /*
- * net_e1000_em announces two queues for every card. Those of the 8254x have one: what is put into the other never leaves.
- * It spreads no frames, so that the second one of later cards would only send.
+ * net_e1000_em announces two queues for every card. Cards of the 8254x have one: frames put into
+ * the second never leave. The driver does not spread frames, so the second queue of later cards
+ * would only send.
  */
 static uint16_t queues_of(const struct rte_eth_dev_info *info)
 {
@@ -175,7 +182,10 @@ static uint16_t queues_of(const struct rte_eth_dev_info *info)
 	return strcmp(info->driver_name, "net_e1000_em") == 0 ? 1 : announced;
 }
 
-/* Of a card, or of what is behind a Linux interface. Other software ports have none. */
+/*
+ * The NUMA node of a card, or of the device behind a Linux interface. Other software ports have
+ * none.
+ */
 static int device_node(const struct ethdev *d, const struct rte_eth_dev_info *info)
 {
 	char iface[IF_NAMESIZE];
@@ -197,8 +207,8 @@ static void learn_facts(struct ethdev *d, const struct ethdev_options *o,
 	d->wanted = offloads_wanted(info, o->offloads);
 	snprintf(p->name, sizeof(p->name), "%s", o->name);
 	/*
-	 * net_ring has no MAC address, and peers need one to answer. A random one is unique on this
-	 * link.
+	 * net_ring has no MAC address, and peers need one to answer to. A random one is unique on
+	 * this link.
 	 */
 	if (rte_eth_macaddr_get(d->id, &mac) != 0 || rte_is_zero_ether_addr(&mac)) {
 		rte_eth_random_addr(mac.addr_bytes);
@@ -242,7 +252,7 @@ static bool try_start(struct ethdev *d, const struct ethdev_options *o,
 		step = "start";
 		ret = rte_eth_dev_start(d->id);
 	}
-	if (ret == -1 && (d->claims & CLAIM_MEMIF) != 0) /* net_memif's, not -EPERM */
+	if (ret == -1 && (d->claims & CLAIM_MEMIF) != 0) /* -1 is net_memif's own, not -EPERM */
 		explain(why, size,
 			"cannot %s port %s: no process listens on the memif's socket: start its server first",
 			step, o->name);
@@ -251,7 +261,10 @@ static bool try_start(struct ethdev *d, const struct ethdev_options *o,
 	return ret == 0;
 }
 
-/* Whether a card has interrupts (vectors for all queues, a driver that knows them) shows when it starts. */
+/*
+ * Only starting shows whether a card has interrupts (vectors for all queues, and a driver that
+ * knows them).
+ */
 static bool start(struct ethdev *d, const struct ethdev_options *o,
 		  const struct rte_eth_dev_info *info, char *why, size_t size)
 {
@@ -262,7 +275,10 @@ static bool start(struct ethdev *d, const struct ethdev_options *o,
 	return try_start(d, o, info, why, size);
 }
 
-/* Where several queues share what arrives: by queue pair number if it can, else by its hash. */
+/*
+ * Finds out how several queues share what arrives: by queue pair number if the device can, else by
+ * its hash.
+ */
 static void learn_arrival(struct ethdev *d)
 {
 	if (d->port.queues == 1 || d->id != d->behind)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * net_af_xdp gives the kernel the pool's memory as one array of equal buffers. An ordinary pool
- * leaves a gap where a buffer would cross a page, so the array ends before the pool does: the
- * kernel then receives into, and sends from, none of the last buffers.
+ * leaves a gap where a buffer would cross a page, so the array ends before the pool does. The
+ * kernel would then neither receive into nor send from the last buffers.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 #include "drivers/ethdev/private.h"
 #include "drivers/xdp/xdp.h"
 
-#define XDP_KEPT 4096u /* buffers of each queue: a fill ring and a tx ring of net_af_xdp */
+#define XDP_KEPT 4096u /* buffers for each queue: a fill ring and a tx ring of net_af_xdp */
 #define CHUNK_LEAST \
 	2048u /* AF_XDP's smallest buffer; the largest is a page, so none is made longer */
 #define NO_GAPS (RTE_MEMPOOL_F_NO_IOVA_CONTIG | RTE_MEMPOOL_F_NO_SPREAD)
@@ -52,7 +52,7 @@ struct rte_mempool *pool_for_xdp(const char *name, uint32_t n, uint32_t queues, 
 	return pool;
 }
 
-/* On that node if DPDK has memory for it there, otherwise on any. */
+/* Takes memory of that node if DPDK has some there, otherwise of any. */
 static struct rte_mempool *ordinary_pool(const char *name, uint32_t n, uint32_t cache,
 					 uint16_t room, int socket)
 {

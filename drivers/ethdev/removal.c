@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A device that is removed from the machine, or that its driver gives up, while the port is open.
- * The kernel waits until the process has released it. EAL reports the removal in its interrupt
- * thread, which may not close the device, so that thread only rings.
+ * A device is removed from the machine, or its driver gives it up, while the port is open. The
+ * kernel waits until the process has released it. EAL reports the removal in its interrupt thread,
+ * which may not close the device, so that thread only writes to an eventfd.
  */
 #define ALLOW_EXPERIMENTAL_API /* rte_dev_event_callback_register() */
 #include <errno.h>
@@ -19,12 +19,12 @@ static void ring(const struct ethdev *d)
 {
 	const uint64_t one = 1;
 
-	/* only fails if it was rung 2^64 times */
+	/* This can only fail after 2^64 earlier writes. */
 	if (write(d->removed, &one, sizeof(one)) < 0)
 		return;
 }
 
-/* From the bus: vfio-pci is asked to release the device. */
+/* Called by the bus: vfio-pci is asked to release the device. */
 static void on_device_event(const char *name, enum rte_dev_event_type event, void *ethdev)
 {
 	(void)name;
@@ -32,7 +32,7 @@ static void on_device_event(const char *name, enum rte_dev_event_type event, voi
 		ring(ethdev);
 }
 
-/* From drivers that notice it by themselves: mlx5. */
+/* Called by drivers that notice the removal by themselves (mlx5). */
 static int on_port_event(uint16_t id, enum rte_eth_event_type event, void *ethdev, void *unused)
 {
 	(void)id;
@@ -58,7 +58,7 @@ void removal_forget(struct ethdev *d)
 {
 	if (d->removed < 0)
 		return;
-	/* busy: the callback runs, and rings */
+	/* Busy means that the callback is running and writes to the eventfd. */
 	while (d->device != NULL &&
 	       rte_dev_event_callback_unregister(d->device, on_device_event, d) == -EAGAIN)
 		usleep(1000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long a device's rings are. From a length of 0, rte_eth_dev_adjust_nb_rx_tx_desc() makes the
- * shortest ring that the device has, which is 32 frames on some cards: less than one burst.
+ * How long a device's rings are. If 0 is requested, rte_eth_dev_adjust_nb_rx_tx_desc() makes the
+ * shortest ring that the device has. On some cards that is 32 frames, less than one burst.
  */
 #include <stdio.h>
 
@@ -21,8 +21,8 @@ static uint16_t preferred(uint16_t by_driver, uint16_t by_dpdk)
 }
 
 /*
- * Buffers in an rx ring are not available to frames that are sent, or that wait for their turn.
- * Drivers like powers of two.
+ * Limits rx rings, because their buffers are not available to frames that are sent or wait to be
+ * sent. A power of two, which drivers like.
  */
 static uint32_t share_of_pool(const struct ethdev_options *o, uint16_t queues)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rule for each IP version and each queue: UDP port 4791, and the last octet of the BTH's
- * destination queue pair number, of which the low four bits name an lcore. DPDK 22.11 has no item
- * for the BTH, so the octet is a pattern after the UDP header, which few drivers support. All rules
- * are validated before any is made.
+ * A rule for each IP version and each queue. It matches UDP port 4791 and the last octet of the
+ * destination queue pair number in the BTH, whose low four bits name an lcore. DPDK 22.11 has no
+ * item for the BTH, so the octet is matched as a pattern after the UDP header, which few drivers
+ * support. All rules are validated before any is made.
  */
 #include <stdlib.h>
 
