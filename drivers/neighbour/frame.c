@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Questions about addresses, and helpers to begin and to checksum a frame. */
+/* Queries about addresses, and helpers that begin a frame and compute its checksum. */
 #include <rte_ip.h>
 
 #include "base/bits.h"

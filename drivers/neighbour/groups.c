@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reports our multicast groups to the link's routers and switches: unasked when the first member
- * joins, once more after a second because reports are not acknowledged, again when a querier asks,
- * and when the last member leaves. IPv4 uses IGMPv3 (RFC 3376), or IGMPv2 (RFC 2236) if the querier
- * knows no newer version. IPv6 uses MLDv2 (RFC 3810), or MLDv1 (RFC 2710).
+ * Reports our multicast groups to the link's routers and switches. A group is reported unasked when
+ * the first member joins, and once more after a second, because reports are not acknowledged. It is
+ * reported again when a querier asks, and when the last member leaves. IPv4 uses IGMPv3 (RFC 3376),
+ * or IGMPv2 (RFC 2236) if the querier knows no newer version. IPv6 uses MLDv2 (RFC 3810), or MLDv1
+ * (RFC 2710).
  */
 #include <errno.h>
 
@@ -23,7 +24,8 @@ static struct membership *find(struct neighbour_table *t, const struct gid *grou
 }
 
 /*
- * Never reported: all hosts are always members of these groups, or the groups stay within the host.
+ * Whether the group is never reported, because all hosts are always members of it, or because it
+ * stays within the host.
  */
 static bool is_untold(const struct gid *group)
 {
@@ -42,7 +44,7 @@ static bool report(struct neighbour_table *t, const struct gid *group, enum memb
 	return mld_report(t, group, what, now < t->mld_v1_until, out);
 }
 
-/* NULL: all are used. */
+/* A free slot. NULL: all are used. */
 static struct membership *unused(struct neighbour_table *t)
 {
 	for (uint32_t i = 0; i < t->members_reached; i++)
@@ -82,12 +84,15 @@ void neighbour_leave(struct neighbour_table *t, const struct gid *group, nanotim
 	if (m == NULL)
 		return;
 	m->used = false;
-	/* Once: a router that misses it will query, and get no answer. */
+	/* A leave is reported once. A router that misses it will query, and get no answer. */
 	if (!is_untold(group))
 		report(t, group, REPORT_LEAVE, now, out);
 }
 
-/* xorshift: answers of many hosts to a query should be spread out; they need not be secret. */
+/*
+ * xorshift. Answers of many hosts to a query should be spread out, but the numbers need not be
+ * secret.
+ */
 static uint64_t random_below(struct neighbour_table *t, nanotime now, uint64_t bound)
 {
 	uint64_t x = t->random != 0 ? t->random : (now ^ load_be32(t->mac.octet + 2)) | 1;
@@ -119,7 +124,7 @@ void groups_queried(struct neighbour_table *t, const struct query *q, nanotime n
 static nanotime membership_tick(struct neighbour_table *t, struct membership *m, nanotime now,
 				struct neighbour_frames *out)
 {
-	/* If the list of frames is full the next tick tries again. */
+	/* If the list of frames is full, the next tick tries again. */
 	if (m->unasked > 0 && m->unasked_at <= now && report(t, &m->group, REPORT_JOIN, now, out)) {
 		m->unasked--;
 		m->unasked_at = now + UNSOLICITED_EVERY;

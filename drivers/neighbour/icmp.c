@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Echo over IPv4, RFC 792: returns the request's octets from our address. */
+/* Echo over IPv4, RFC 792: sends the request's octets back from our address. */
 #include "base/bits.h"
 #include "drivers/neighbour/table.h"
 
@@ -13,8 +13,8 @@ enum {
 };
 
 /*
- * The total length of a complete IPv4 packet without options or fragmentation and with a correct
- * checksum; otherwise 0.
+ * The total length of an IPv4 packet. 0: the packet is incomplete, has options, is a fragment, or
+ * has a wrong checksum.
  */
 static uint32_t ipv4_total(const struct received *r)
 {
@@ -64,7 +64,7 @@ bool icmp_input(struct neighbour_table *t, const struct received *r, struct neig
 	dst = gid_of_ipv4(r->l3 + 16);
 	if (icmp[0] != ECHO_REQUEST || icmp[1] != 0 || mac_is_multicast(&r->dst))
 		return false;
-	/* never answers multicast, broadcast or unspecified addresses */
+	/* Multicast, broadcast and unspecified addresses get no answer. */
 	if (!neighbour_is_own(t, &dst) || neighbour_is_own(t, &src) || gid_is_multicast(&src) ||
 	    gid_is_unspecified(&src) || load_be32(r->l3 + 12) == UINT32_MAX)
 		return false;

@@ -70,8 +70,8 @@ static struct gid solicited_node(const struct gid *g)
 }
 
 /*
- * Begins an IPv6 packet; the caller fills in the message of `length` octets and calls
- * icmp6_finish().
+ * Begins an IPv6 packet with a message of `length` octets. The caller fills in the message and
+ * calls icmp6_finish().
  */
 static uint8_t *icmp6_begin(const struct neighbour_table *t, struct neighbour_frames *out,
 			    const struct mac *to, const struct gid *src, const struct gid *dst,
@@ -114,7 +114,7 @@ static bool nd_send(const struct neighbour_table *t, struct neighbour_frames *ou
 	return true;
 }
 
-/* False if the options are malformed (RFC 4861 4.6: a length of 0 makes the packet invalid). */
+/* False: the options are malformed (RFC 4861 4.6: a length of 0 makes the packet invalid). */
 static bool nd_option(const struct icmp6 *m, uint8_t type, struct mac *mac, bool *found)
 {
 	uint32_t at = ND_LENGTH;
@@ -184,7 +184,7 @@ static void advertised(struct neighbour_table *t, const struct received *r, cons
 		return;
 	if (!nd_option(m, OPTION_TARGET, &mac, &found))
 		return;
-	/* the answer to a unicast question may omit the option (RFC 4861 4.4) */
+	/* The answer to a unicast question may lack the option (RFC 4861 4.4). */
 	if (!found && !gid_is_multicast(&m->dst))
 		mac = r->src;
 	else if (!found)

@@ -29,7 +29,10 @@ enum { /* record types */
 static const uint8_t all_routers[4] = { 224, 0, 0, 2 };
 static const uint8_t all_v3_routers[4] = { 224, 0, 0, 22 };
 
-/* Begins an IPv4 packet; the caller fills in and checksums the message of `length` octets. */
+/*
+ * Begins an IPv4 packet with a message of `length` octets. The caller fills in the message and its
+ * checksum.
+ */
 static uint8_t *begin(const struct neighbour_table *t, struct neighbour_frames *out,
 		      const uint8_t dst[4], uint32_t length)
 {
@@ -46,7 +49,7 @@ static uint8_t *begin(const struct neighbour_table *t, struct neighbour_frames *
 	store_be16(ip + 6, 0x4000);
 	ip[8] = 1;
 	ip[9] = PROTO_IGMP;
-	if (source != NULL) /* 0.0.0.0 from a host without an address */
+	if (source != NULL) /* a host without an address sends from 0.0.0.0 */
 		memcpy(ip + 12, source->octet + 12, 4);
 	memcpy(ip + 16, dst, 4);
 	store_be32(ip + 20, 0x94040000); /* Router Alert, RFC 2113 */
@@ -89,7 +92,7 @@ bool igmp_report(const struct neighbour_table *t, const struct gid *group,
 	return true;
 }
 
-/* RFC 3376 4.1.1: tenths of a second; from 128 on a mantissa and an exponent. */
+/* RFC 3376 4.1.1: tenths of a second. Codes from 128 on have a mantissa and an exponent. */
 static nanotime patience(uint8_t code)
 {
 	uint64_t tenths = code;
@@ -116,7 +119,7 @@ bool igmp_input(struct neighbour_table *t, const struct received *r)
 	if (checksum_of(igmp, total - header) != 0 || igmp[0] != QUERY)
 		return true;
 	q.older = total - header < 12;
-	/* IGMPv1 carries no time: it means ten seconds. */
+	/* An IGMPv1 query carries no time, which means ten seconds. */
 	q.patience = igmp[1] == 0 && q.older ? 10 * TIME_S : patience(igmp[1]);
 	q.group = gid_of_ipv4(igmp + 4);
 	q.general = load_be32(igmp + 4) == 0;

@@ -10,7 +10,7 @@
 #include "drivers/neighbour/table.h"
 #include "drivers/netlink.h"
 
-#define PROBES 16u /* slots that a hop may stand in */
+#define PROBES 16u /* slots in which a hop may be */
 #define GROUPS (RTMGRP_NEIGH | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE)
 
 void kernel_watch_open(struct kernel_watch *w, uint32_t ifindex)
@@ -89,7 +89,7 @@ struct neighbour {
 	bool has_mac;
 };
 
-/* False: not of this interface, or no unicast address. */
+/* False: the announcement is for another interface, or names no address. */
 static bool read_neighbour(const struct kernel_watch *w, const struct nlmsghdr *h,
 			   struct neighbour *n)
 {
@@ -132,7 +132,7 @@ static bool neighbour_changed(struct kernel_watch *w, const struct nlmsghdr *h)
 	return true;
 }
 
-/* The reader of announcements, and its result. */
+/* Passed to the reader of announcements, and its result. */
 struct reader {
 	struct kernel_watch *watch;
 	void (*lost)(void *arg, const struct gid *hop);
@@ -170,8 +170,11 @@ bool kernel_watch_changed(struct kernel_watch *w, nanotime now,
 	struct reader r = { w, lost, arg, false };
 
 	if (w->socket != NULL)
-		netlink_read(w->socket, take, &r, &r.changed); /* what was lost may be a change */
-	/* A routing daemon may change many, and looking again costs two questions a queue pair. */
+		netlink_read(w->socket, take, &r, &r.changed); /* a lost message may be a change */
+	/*
+	 * Waits, because a routing daemon may change many routes, and each look costs two queries
+	 * for each queue pair.
+	 */
 	if (w->routes && now >= w->routes_at) {
 		w->routes = false;
 		w->routes_at = now + LIMIT_WATCH_ROUTES;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel's announcements of neighbours and routes, beside the answers that it gave us: whether
- * a flow that was made of such an answer should be made again. Neighbours come and go in the
- * kernel's table as its own traffic wants them; ours goes on by the last answer meanwhile, and only
- * another MAC address or another route is a change.
+ * Compares the kernel's announcements of neighbours and routes with the answers that it gave us, to
+ * find out whether a flow that was made from an answer must be made again. Neighbours come and go
+ * in the kernel's table as the kernel's own traffic needs them. A flow meanwhile uses the last
+ * answer. Only another MAC address or another route is a change.
  */
 #ifndef DRIVERS_NEIGHBOUR_KERNEL_WATCH_H
 #define DRIVERS_NEIGHBOUR_KERNEL_WATCH_H
@@ -25,31 +25,37 @@ struct watched {
 };
 
 struct kernel_watch {
-	struct mnl_socket *socket; /* rtnetlink's announcements; NULL: none */
+	struct mnl_socket *socket; /* socket for rtnetlink's announcements; NULL: there is none */
 	uint32_t ifindex;
-	bool overflowed; /* an answer was forgotten: any announcement may be of it */
-	bool routes; /* changed, not told yet */
-	nanotime routes_at; /* when they may be told */
+	bool overflowed; /* an answer was forgotten, so any announcement may be about it */
+	bool routes; /* routes have changed, and that was not reported yet */
+	nanotime routes_at; /* when it may be reported */
 	struct watched slot[LIMIT_WATCH_SLOTS];
 };
 
 void kernel_watch_open(struct kernel_watch *w, uint32_t ifindex);
 void kernel_watch_close(struct kernel_watch *w);
 
-/* The kernel announced: this hop has this address; it has none; the last announcement about it. */
+/*
+ * put: the kernel answered that this hop has this MAC address. forget: the kernel answered that it
+ * has none. get: the last known MAC address of the hop. False: none is known.
+ */
 void kernel_watch_put(struct kernel_watch *w, const struct gid *hop, const struct mac *mac);
 void kernel_watch_forget(struct kernel_watch *w, const struct gid *hop);
 bool kernel_watch_get(const struct kernel_watch *w, const struct gid *hop, struct mac *mac);
 
 /*
- * Reads what was announced since the last call. True: an answer may have changed. `lost` is told of
- * remembered hops that the kernel has dropped, so that the kernel can be made to look for them
- * again.
+ * Reads what was announced since the last call. True: an answer may have changed. `lost` is called
+ * for each remembered hop that the kernel has dropped, so that the caller can make the kernel look
+ * for the hop again.
  */
 bool kernel_watch_changed(struct kernel_watch *w, nanotime now,
 			  void (*lost)(void *arg, const struct gid *hop), void *arg);
 
-/* One datagram of announcements, as the socket gave it; *lost as above. For kernel_watch_changed. */
+/*
+ * Reads one datagram of announcements, as the socket gave it. `lost` is as above. For
+ * kernel_watch_changed.
+ */
 bool kernel_watch_read(struct kernel_watch *w, const void *octets, size_t length,
 		       void (*lost)(void *arg, const struct gid *hop), void *arg);
 

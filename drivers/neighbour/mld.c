@@ -102,7 +102,7 @@ bool mld_report(const struct neighbour_table *t, const struct gid *group,
 	return true;
 }
 
-/* RFC 3810 5.1.3: milliseconds; from 32768 on a mantissa and an exponent. */
+/* RFC 3810 5.1.3: milliseconds. Codes from 32768 on have a mantissa and an exponent. */
 static nanotime patience(uint16_t code)
 {
 	uint64_t ms = code;
@@ -112,7 +112,7 @@ static nanotime patience(uint16_t code)
 	return ms * TIME_MS;
 }
 
-/* The ICMPv6 message of a valid MLD packet, and its length; NULL: not one. */
+/* The ICMPv6 message of a valid MLD packet, and its length. NULL: the packet is not one. */
 static const uint8_t *message_of(const struct received *r, uint32_t *length)
 {
 	const uint8_t *ip = r->l3, *hop = ip + IPV6_LENGTH;

@@ -109,7 +109,10 @@ const struct gid *neighbour_source(const struct neighbour_table *t, const struct
 	return first;
 }
 
-/* 255.255.255.255, or a prefix (with room for a broadcast address) with all host bits set. */
+/*
+ * Whether it is 255.255.255.255, or one of our prefixes (with room for a broadcast address) with
+ * all host bits set.
+ */
 static bool is_broadcast(const struct neighbour_table *t, const struct gid *gid)
 {
 	uint32_t ip = load_be32(gid->octet + 12);
@@ -155,7 +158,7 @@ static struct entry *entry_find(struct neighbour_table *t, const struct gid *gid
 	return NULL;
 }
 
-/* A free entry; otherwise the one that was not used for the longest time. */
+/* A free entry. If there is none, the one that has not been used for the longest time. */
 static struct entry *entry_take(struct neighbour_table *t)
 {
 	struct entry *oldest = &t->entry[0];
@@ -226,9 +229,9 @@ int neighbour_resolve(struct neighbour_table *t, const struct gid *gid, nanotime
 
 /*
  * Any host on the link can claim ten thousand times a second that a neighbour has another MAC
- * address, and each change costs every queue pair that talks to it. The first claim is believed at
- * once (the neighbour has moved), the next one only after a while. Of claims that arrive in between
- * the last one is remembered.
+ * address, and each change costs time for every queue pair that talks to the neighbour. The first
+ * claim is believed at once, because the neighbour may have moved. The next one is believed only
+ * after a while. Of the claims in between, the last one is remembered.
  */
 static bool comes_too_soon(struct entry *e, const struct mac *mac, nanotime now)
 {
@@ -287,13 +290,16 @@ static void entry_ask(struct neighbour_table *t, struct entry *e, nanotime now,
 	bool sent = gid_is_ipv4(&e->gid) ? arp_ask(t, e, out) : nd_ask(t, e, out);
 
 	if (!sent && neighbour_source(t, &e->gid) != NULL)
-		return; /* no room in the list: the next tick tries again */
-	/* Without an address, too: it may come back before the last try. */
+		return; /* the list has no room: the next tick tries again */
+	/*
+	 * A try counts even if we have no address on the subnet, because one may come back before
+	 * the last try.
+	 */
 	e->tries++;
 	e->due_at = now + LIMIT_NEIGHBOUR_INTERVAL;
 }
 
-/* An entry has aged: ask again if it is still in use. */
+/* An entry has aged. It is asked for again if it is still in use. */
 static void entry_aged(struct entry *e, nanotime now)
 {
 	if (now - e->used_at >= LIMIT_NEIGHBOUR_UNUSED) {
@@ -364,7 +370,7 @@ void neighbour_announce(struct neighbour_table *t, struct neighbour_frames *out)
 	}
 }
 
-/* Reads the Ethernet header. If the port has a VLAN the frame must have exactly its tag. */
+/* Reads the Ethernet header. If the port has a VLAN, the frame must have exactly its tag. */
 static bool read_envelope(const struct neighbour_table *t, const uint8_t *frame, uint32_t length,
 			  struct received *r, uint16_t *ethertype)
 {

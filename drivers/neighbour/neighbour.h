@@ -8,12 +8,13 @@
  * itself: frames come in as octets, and frames to send go into a list that the caller empties. Use:
  *
  *	1. neighbour_table_new(), neighbour_set_addresses(), neighbour_set_gateways()
- *	2. every frame that is not RoCE: neighbour_input(), then send and clear the list
- *	3. every 100 ms and after a resolve that returned EINPROGRESS: neighbour_tick(), likewise
- *	4. neighbour_resolve() whenever a flow needs its MAC address
+ *	2. for every frame that is not RoCE: neighbour_input(), then send the list and clear it
+ *	3. every 100 ms, and after a resolve that returned EINPROGRESS: neighbour_tick(), likewise
+ *	4. whenever a flow needs its MAC address: neighbour_resolve()
  *
- * If the Linux kernel owns the port's addresses (port->kernel_answers) the table shows the kernel's
- * routes and neighbours: the calls are the same, but it answers nothing and sends nothing.
+ * If the Linux kernel owns the port's addresses (port->kernel_answers), the table shows the
+ * kernel's routes and neighbours. The calls are the same, but the table answers nothing and sends
+ * nothing.
  */
 #ifndef DRIVERS_NEIGHBOUR_H
 #define DRIVERS_NEIGHBOUR_H
@@ -50,45 +51,52 @@ struct neighbour_address {
 struct neighbour_table;
 
 /*
- * kernel_ifindex 0: uses our own protocols; otherwise the kernel's tables for that interface, NULL
- * with errno if they cannot be read. vlan 0: untagged.
+ * kernel_ifindex: 0 uses our own protocols; otherwise the kernel's tables for that interface.
+ * Returns NULL with errno if they cannot be read. vlan: 0 means untagged.
  */
 struct neighbour_table *neighbour_table_new(const struct mac *mac, uint16_t vlan,
 					    uint32_t kernel_ifindex);
 void neighbour_table_free(struct neighbour_table *t);
 
-/* Replaces the previous list; keeps at most LIMIT_GIDS and LIMIT_NEIGHBOUR_GATEWAYS entries. */
+/* Replaces the previous list. Keeps at most LIMIT_GIDS and LIMIT_NEIGHBOUR_GATEWAYS entries. */
 void neighbour_set_addresses(struct neighbour_table *t, const struct neighbour_address *address,
 			     uint32_t count);
 void neighbour_set_gateways(struct neighbour_table *t, const struct gid *gateway, uint32_t count);
 
-/* Handles one received frame of any content. True: it was ARP, ND, IGMP, MLD or an echo request. */
+/*
+ * Handles one received frame. Any octets are allowed. True: it was ARP, ND, IGMP, MLD or an echo
+ * request.
+ */
 bool neighbour_input(struct neighbour_table *t, const uint8_t *frame, uint32_t length, nanotime now,
 		     struct neighbour_frames *out);
 
 /*
- * 0 and the MAC address of the next hop towards gid; EINPROGRESS while it is being resolved;
- * EHOSTUNREACH if no host answered, there is no route, or gid is neither unicast nor multicast.
+ * Returns 0 and the MAC address of the next hop towards gid; EINPROGRESS while it is being
+ * resolved; EHOSTUNREACH if no host answered, there is no route, or gid is neither unicast nor
+ * multicast.
  */
 int neighbour_resolve(struct neighbour_table *t, const struct gid *gid, nanotime now,
 		      struct mac *mac);
 
-/* Sends due frames; returns the latest time of the next call (TIME_NEVER: nothing is pending). */
+/*
+ * Sends due frames. Returns when the next call is due at the latest (TIME_NEVER: nothing is
+ * pending).
+ */
 nanotime neighbour_tick(struct neighbour_table *t, nanotime now, struct neighbour_frames *out);
 
-/* Announces our addresses (gratuitous ARP, unsolicited NA): call it at start and after a change. */
+/* Announces our addresses (gratuitous ARP, unsolicited NA). Call it at start and after a change. */
 void neighbour_announce(struct neighbour_table *t, struct neighbour_frames *out);
 
 /*
- * Membership of a multicast group. A join is reported with the next tick, and again when a querier
- * asks; a leave is reported at once. A second join has no effect. 0, or an errno: too many groups
- * (ours or the kernel's).
+ * Joins or leaves a multicast group. A join is reported with the next tick, and again when a
+ * querier asks. A leave is reported at once. A second join has no effect. Returns 0, or an errno:
+ * there are too many groups (ours or the kernel's).
  */
 int neighbour_join(struct neighbour_table *t, const struct gid *group, nanotime now);
 void neighbour_leave(struct neighbour_table *t, const struct gid *group, nanotime now,
 		     struct neighbour_frames *out);
 
-/* Grows whenever a known MAC address changes: flows must then resolve theirs again. */
+/* Grows whenever a known MAC address changes. Flows must then resolve theirs again. */
 uint32_t neighbour_generation(const struct neighbour_table *t);
 
 #endif

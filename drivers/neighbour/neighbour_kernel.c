@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Linux kernel's routes and neighbours, asked over rtnetlink: RTM_GETROUTE for the next hop,
- * RTM_GETNEIGH for its MAC address, and RTM_NEWNEIGH with NTF_USE, which makes the kernel resolve
- * an address as if it had a packet for it.
+ * The Linux kernel's routes and neighbours, queried over rtnetlink. RTM_GETROUTE gives the next
+ * hop, and RTM_GETNEIGH its MAC address. RTM_NEWNEIGH with NTF_USE makes the kernel resolve an
+ * address as if it had a packet for it.
  */
 #include <errno.h>
 #include <linux/neighbour.h>
@@ -27,12 +27,12 @@ struct asked {
 
 struct joined {
 	struct gid group;
-	int fd; /* 0: no group */
+	int fd; /* 0: the entry has no group */
 };
 
 struct neighbour_kernel {
 	struct mnl_socket *socket;
-	uint32_t joins[2]; /* sockets that join for us: IPv6, IPv4 */
+	uint32_t joins[2]; /* sockets that join groups for us: IPv6, IPv4 */
 	int join_fd[2][LIMIT_JOIN_SOCKETS];
 	struct joined joined[LIMIT_ENGINE_GROUPS];
 	uint32_t ifindex;
@@ -149,7 +149,10 @@ static int neighbour_request(struct neighbour_kernel *k, const struct gid *hop, 
 	return ask(k, &q, a);
 }
 
-/* The entry's state (NUD_NONE if there is none) and, where it is usable, its MAC address. */
+/*
+ * Returns the entry's state (NUD_NONE if there is none). If the entry is usable, also gives its MAC
+ * address.
+ */
 static uint16_t ask_neighbour(struct neighbour_kernel *k, const struct gid *hop, struct mac *mac)
 {
 	union netlink_answer a;
@@ -187,7 +190,10 @@ static struct asked *asked_slot(struct neighbour_kernel *k, const struct gid *ho
 	return oldest;
 }
 
-/* Missing, stale or failed: tells the kernel once an interval that the neighbour is needed. */
+/*
+ * For a missing, stale or failed entry: tells the kernel, once in an interval, that the neighbour
+ * is needed.
+ */
 static void ask_once(struct neighbour_kernel *k, const struct gid *hop, nanotime now)
 {
 	struct asked *asked = asked_slot(k, hop);
@@ -220,7 +226,10 @@ int neighbour_kernel_resolve(struct neighbour_kernel *k, const struct gid *gid, 
 	ask_once(k, &hop, now);
 	if ((state & NUD_STALE) != 0)
 		return 0;
-	/* Dropped by the kernel, which has no use for it: the old answer serves until there is one. */
+	/*
+	 * The kernel had no use for the entry and dropped it. The old answer serves until there is
+	 * a new one.
+	 */
 	return kernel_watch_get(&k->watch, &hop, mac) ? 0 : EINPROGRESS;
 }
 
@@ -237,7 +246,7 @@ bool neighbour_kernel_changed(struct neighbour_kernel *k, nanotime now)
 	return kernel_watch_changed(&k->watch, now, look_for, k);
 }
 
-/* ---- groups: the kernel reports them, and the interface lets them through ---- */
+/* ---- groups: the kernel reports them, and the interface lets their frames through ---- */
 
 static int membership(const struct neighbour_kernel *k, int fd, const struct gid *group, bool joins)
 {
@@ -253,7 +262,7 @@ static int membership(const struct neighbour_kernel *k, int fd, const struct gid
 			  sizeof(six));
 }
 
-/* Joins by the first socket that can join one more. 0, or an errno. */
+/* Joins with the first socket that can join one more group. Returns 0, or an errno. */
 static int join_by_some(struct neighbour_kernel *k, const struct gid *group, int *fd)
 {
 	uint32_t family = gid_is_ipv4(group);
@@ -268,7 +277,7 @@ static int join_by_some(struct neighbour_kernel *k, const struct gid *group, int
 		*fd = k->join_fd[family][i];
 		if (membership(k, *fd, group, true) == 0)
 			return 0;
-		/* Anything but a full socket is the same for the next one. */
+		/* Only the error of a full socket can be different for the next one. */
 		if (errno != ENOBUFS && errno != ENOMEM)
 			return errno;
 	}

@@ -31,8 +31,8 @@ struct entry {
 	nanotime used_at; /* when a flow last asked for it */
 	nanotime confirmed_at;
 	nanotime changed_at; /* last change of the MAC address; 0: never */
-	struct mac next_mac; /* a change that came too soon after the last one, */
-	bool has_next; /* and is accepted when the time is over */
+	struct mac next_mac; /* a change that came too soon after the last one */
+	bool has_next; /* next_mac is accepted when the time is over */
 };
 
 /* A multicast group that was or will be reported to the link. */
@@ -56,7 +56,7 @@ struct query {
 	bool general; /* about all groups, not `group` */
 	bool older; /* it has no source lists: IGMPv2, MLDv1 */
 	struct gid group;
-	nanotime patience; /* how long it waits for answers */
+	nanotime patience; /* how long the querier waits for answers */
 };
 
 struct neighbour_kernel;
@@ -69,7 +69,7 @@ struct neighbour_table {
 	uint32_t generation;
 	struct neighbour_address address[LIMIT_GIDS];
 	struct gid gateway[LIMIT_NEIGHBOUR_GATEWAYS];
-	uint32_t reached; /* entries from here on were never taken: none of them is looked at */
+	uint32_t reached; /* entries from here on were never used, so none of them is looked at */
 	struct entry entry[LIMIT_NEIGHBOUR_ENTRIES];
 	struct neighbour_kernel *kernel; /* or NULL */
 	nanotime igmp_v2_until; /* an older querier is on the link until then */
@@ -101,20 +101,20 @@ const struct gid *neighbour_source(const struct neighbour_table *t, const struct
 bool neighbour_is_own(const struct neighbour_table *t, const struct gid *gid);
 
 /*
- * The address gid was seen at mac. Changes only entries that we asked for, so no host can fill the
- * table. override false: does not replace a different MAC address (RFC 4861 7.2.5).
+ * Notes that the address gid was seen at mac. Changes only entries that we asked for, so no host
+ * can fill the table. override false: does not replace a different MAC address (RFC 4861 7.2.5).
  */
 void neighbour_learned(struct neighbour_table *t, const struct gid *gid, const struct mac *mac,
 		       bool override, nanotime now);
 
 /*
- * Begins a frame: writes its Ethernet header and appends l3_length zero octets; NULL: the list is
+ * Begins a frame: writes its Ethernet header and appends l3_length zero octets. NULL: the list is
  * full.
  */
 uint8_t *frame_begin(const struct neighbour_table *t, struct neighbour_frames *out,
 		     const struct mac *dst, uint16_t ethertype, uint32_t l3_length);
 
-/* The Internet checksum (RFC 1071); 0 of octets that hold their right checksum. */
+/* The Internet checksum (RFC 1071). It is 0 for octets that include their correct checksum. */
 uint16_t checksum_of(const void *octets, uint32_t length);
 
 void arp_input(struct neighbour_table *t, const struct received *r, struct neighbour_frames *out);
@@ -125,10 +125,15 @@ bool icmp6_input(struct neighbour_table *t, const struct received *r, struct nei
 bool nd_ask(struct neighbour_table *t, const struct entry *e, struct neighbour_frames *out);
 void nd_announce(struct neighbour_table *t, const struct gid *own, struct neighbour_frames *out);
 
-/* The checksum of pseudo header (RFC 8200 8.1) and message; 0 if a received message is correct. */
+/*
+ * The checksum of pseudo header (RFC 8200 8.1) and message. It is 0 for a correct received message.
+ */
 uint16_t icmp6_checksum(const uint8_t *ip, const uint8_t *message, uint32_t length);
 
-/* False: the list is full. `v2`, `v1`: in the form that an older querier understands. */
+/*
+ * Appends a report. `v2`, `v1`: in the form that an older querier understands. False: the list is
+ * full.
+ */
 bool igmp_report(const struct neighbour_table *t, const struct gid *group,
 		 enum membership_report what, bool v2, struct neighbour_frames *out);
 bool igmp_input(struct neighbour_table *t, const struct received *r);
@@ -142,7 +147,7 @@ int neighbour_kernel_join(struct neighbour_kernel *k, const struct gid *group);
 void neighbour_kernel_leave(struct neighbour_kernel *k, const struct gid *group);
 struct neighbour_kernel *neighbour_kernel_new(uint32_t ifindex);
 void neighbour_kernel_free(struct neighbour_kernel *k);
-/* Whether answers may have changed: the kernel has announced something. */
+/* The kernel has announced something, so answers may have changed. */
 bool neighbour_kernel_changed(struct neighbour_kernel *k, nanotime now);
 int neighbour_kernel_resolve(struct neighbour_kernel *k, const struct gid *gid, nanotime now,
 			     struct mac *mac);
