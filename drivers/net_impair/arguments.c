@@ -42,7 +42,7 @@ bool impair_read_chance(const char *text, uint64_t *threshold)
 		p /= 100;
 	else if (end == text || *end != '\0')
 		return false;
-	if (!(p >= 0 && p <= 1)) /* not a number, too */
+	if (!(p >= 0 && p <= 1)) /* false also for NaN */
 		return false;
 	*threshold = (uint64_t)(p * 4294967296.0);
 	return true;
@@ -87,7 +87,10 @@ static int read_number(const char *key, const char *value, void *number)
 	return -EINVAL;
 }
 
-/* A number with k, M or G behind it, each `unit` times the one before. False: it is none. */
+/*
+ * Reads a number, which k, M or G may follow; each is `unit` times the previous one. False: it is
+ * not such a number.
+ */
 static bool read_scaled(const char *value, double unit, double least, double most, uint64_t *into)
 {
 	static const char letters[] = "kMG";
@@ -213,7 +216,10 @@ static int read_rules(const struct rte_kvargs *list, struct impair_arguments *s)
 	return check_queue(&s->rules);
 }
 
-/* rte_kvargs_parse() takes all of them, and would not say which one it does not know. */
+/*
+ * Complains about arguments that are unknown, have no value, or are given twice. rte_kvargs_parse()
+ * could also find unknown ones, but would not say which.
+ */
 static bool are_known(const struct rte_kvargs *list)
 {
 	for (unsigned int i = 0; i < list->count; i++) {

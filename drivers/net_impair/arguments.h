@@ -18,8 +18,8 @@ struct impair_arguments {
 #define IMPAIR_QUEUE_DEFAULT (256u << 10) /* octets */
 
 /*
- * Values as users write them, for the command line and the prompt. False: the text is not a value,
- * and nothing was changed. The macros say what is accepted.
+ * Reads a value as users write it, for the command line and the prompt. False: the text is not such
+ * a value, and nothing was changed. The macros say what is accepted.
  */
 #define IMPAIR_CHANCE_ACCEPTED "a fraction in 0 .. 1 or a percentage"
 bool impair_read_chance(const char *text, uint64_t *threshold);
@@ -30,7 +30,7 @@ bool impair_read_rate(const char *text, uint64_t *rate);
 #define IMPAIR_OCTETS_ACCEPTED "octets, 1k .. 16M (k, M: 1024, ...)"
 bool impair_read_octets(const char *text, uint64_t *octets);
 
-/* Reads them. A negative errno if they are wrong: one line of the log says how. */
+/* Reads the arguments. Returns a negative errno if they are wrong; one line of the log says how. */
 int impair_arguments_read(const char *text, struct impair_arguments *a);
 
 #endif

@@ -22,15 +22,16 @@ static bool happens(struct impair_path *p, uint64_t threshold)
 	return (draw(p) >> 32) < threshold;
 }
 
-/* The moment that is `ratio` times as far away. */
+/* The moment whose distance from now is `ratio` times that of `at`. */
 static uint64_t rescaled(uint64_t at, uint64_t now, double ratio)
 {
 	return at <= now ? at : now + (uint64_t)((double)(at - now) * ratio);
 }
 
 /*
- * The rules have another rate than the path. Frames that wait for the old one leave at the new one,
- * at once if there is none; what waits for its delay has passed the rate.
+ * The rules have another rate than the path. Frames that wait for the old rate leave at the new
+ * one, or at once if there is no rate. Frames that only wait for their delay have passed the rate
+ * already.
  */
 static void rate_changed(struct impair_path *p, uint64_t now)
 {
@@ -83,8 +84,8 @@ static void line_up(struct impair_path *p, struct rte_mbuf *frame, uint64_t due)
 }
 
 /*
- * A frame whose octets this path may change: itself, or a copy if its octets are shared. NULL: no
- * buffer is free.
+ * A frame whose octets this path may change: the frame itself, or a copy if its octets are shared.
+ * NULL: no buffer is free.
  */
 static struct rte_mbuf *own_octets(struct rte_mbuf *frame)
 {
@@ -111,7 +112,10 @@ static struct rte_mbuf *corrupt(struct impair_path *p, struct rte_mbuf *frame)
 	return own;
 }
 
-/* The IP header of a frame, behind at most one VLAN tag, and its EtherType; NULL: none. */
+/*
+ * The IP header of a frame, behind at most one VLAN tag, and its EtherType. NULL: the frame has
+ * none.
+ */
 static uint8_t *ip_header(uint8_t *frame, uint32_t length, uint16_t *type)
 {
 	uint32_t l3 = RTE_ETHER_HDR_LEN;
@@ -146,7 +150,7 @@ static bool mark_ip(uint8_t *frame, uint32_t length)
 	return true;
 }
 
-/* The sender says that it understands marks, and none has been made yet (ECN = 01 or 10). */
+/* Whether the sender understands marks, and the frame has none yet (ECN = 01 or 10). */
 static bool can_be_marked(struct rte_mbuf *frame)
 {
 	uint16_t type;
@@ -185,7 +189,7 @@ static void pocket_or_line(struct impair_path *p, struct rte_mbuf *frame, uint64
 	p->counters.reordered++;
 }
 
-/* A frame comes to the buffer in front of the rate, if there is one, and then into the line. */
+/* Passes a frame through the buffer in front of the rate, if there is a rate, and into the line. */
 static void through_rate(struct impair_path *p, struct rte_mbuf *frame, uint64_t now)
 {
 	const struct impair_rules *r = p->rules;
@@ -236,7 +240,7 @@ void impair_admit(struct impair_path *p, struct rte_mbuf *frame, uint64_t now)
 	}
 }
 
-/* Takes a frame out of the pocket that enough others have passed, or that waited too long. */
+/* Takes a frame out of the pocket, if enough others have passed it or it has waited too long. */
 static struct rte_mbuf *from_pocket(struct impair_path *p, uint64_t now)
 {
 	for (uint32_t i = 0; i < p->pocketed; i++) {

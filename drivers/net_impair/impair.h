@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The faults of a bad network, done to frames that pass: drop, duplicate, reorder, delay, corrupt,
- * mark CE. And what a narrow one does: it has a rate, a buffer in front of that rate, and marks
- * what finds the buffer filled.
+ * Does to frames what a bad network does: drops, duplicates, reorders, delays, corrupts, marks CE.
+ * A narrow network also has a rate and a buffer in front of that rate, and marks frames that find
+ * the buffer filled.
  *
  * A path is one direction of one queue. Frames are admitted, wait in the line until they are due,
  * and leave in the line's order. A reordered frame moves to the pocket and waits until a few others
@@ -11,8 +11,8 @@
  *	admit -> [drop] [corrupt] [mark] [duplicate] -> [rate] -> line ------------> take
  *	                                                             \-> pocket -/
  *
- * The rate keeps no frames: it says when a frame is due. The octets in its buffer follow from the
- * time until the last of them is due.
+ * The rate keeps no frames: it says when a frame is due. The number of octets in its buffer follows
+ * from the time until the last of them is due.
  *
  * Each path has one random generator: the same seed and the same frames lead to the same fate.
  */
@@ -26,15 +26,15 @@
 
 #define IMPAIR_LINE   4096u /* frames that wait on a path; a power of two */
 #define IMPAIR_POCKET 32u
-#define IMPAIR_SHIFT  20 /* binary places of the time that an octet takes */
+#define IMPAIR_SHIFT  20 /* binary places of the time for an octet */
 
 struct impair_rules {
-	/* probabilities, as a threshold for 32 random bits (1.0 is 2^32) */
+	/* probabilities, as thresholds for 32 random bits (1.0 is 2^32) */
 	uint64_t drop, duplicate, reorder, corrupt, ce;
 	uint64_t delay; /* cycles */
-	uint64_t rate; /* bits a second; 0: as fast as the port is */
+	uint64_t rate; /* bits a second; 0: as fast as the port */
 	uint64_t queue; /* octets of buffer in front of that rate */
-	uint64_t ecn; /* octets in it past which ECT frames are marked; UINT64_MAX: none is */
+	uint64_t ecn; /* octets in the buffer past which ECT frames are marked; UINT64_MAX: none */
 	uint64_t frequency; /* cycles a second */
 	uint32_t overtaken; /* frames that overtake a reordered one, at most */
 	uint64_t patience; /* cycles that a frame stays in the pocket, at most */
@@ -42,8 +42,8 @@ struct impair_rules {
 };
 
 /*
- * Probabilities, delay, rate, queue and ecn may change while frames pass (live.h). Relaxed: a path sees
- * the old value or the new one, and nothing is ordered by it.
+ * Probabilities, delay, rate, queue and ecn may change while frames pass (live.h). Relaxed: a path
+ * sees the old value or the new one, and no other data depends on it.
  */
 static inline uint64_t impair_rule(const uint64_t *rule)
 {
@@ -76,16 +76,16 @@ struct impair_counters {
 struct impair_waiting {
 	struct rte_mbuf *frame;
 	uint64_t due; /* cycles */
-	uint32_t after; /* in the pocket: leaves when the line's head is there */
+	uint32_t after; /* in the pocket: the frame leaves when the line's head is there */
 };
 
 struct impair_path {
 	const struct impair_rules *rules; /* NULL: no impairment in this direction */
 	uint64_t random;
-	uint32_t paths; /* that share the rules' rate, buffer and threshold */
-	uint64_t rate; /* the rules' rate that octet_cost is made of */
+	uint32_t paths; /* how many paths share the rules' rate, buffer and threshold */
+	uint64_t rate; /* the rules' rate from which octet_cost was computed */
 	uint64_t octet_cost; /* cycles of an octet, in 2^-IMPAIR_SHIFT; 0: there is no rate */
-	uint64_t rate_free_at; /* cycles: then the buffer is empty */
+	uint64_t rate_free_at; /* cycles: when the buffer is empty */
 	uint32_t head, tail; /* free running; tail - head frames are waiting */
 	uint32_t pocketed;
 	struct impair_counters counters;
@@ -94,7 +94,8 @@ struct impair_path {
 };
 
 /*
- * One of `paths` equal ones: rate, buffer and threshold of the rules are divided among them.
+ * The path is one of `paths` equal ones: rate, buffer and threshold of the rules are divided among
+ * them.
  */
 void impair_path_init(struct impair_path *p, const struct impair_rules *rules, uint64_t salt,
 		      uint32_t paths);
@@ -102,13 +103,13 @@ void impair_path_init(struct impair_path *p, const struct impair_rules *rules, u
 /* Frees the waiting frames. */
 void impair_path_clear(struct impair_path *p);
 
-/* How many frames the line has room for (each may become two). */
+/* How many frames the line has room for. Each may become two. */
 static inline uint32_t impair_line_room(const struct impair_path *p)
 {
 	return (IMPAIR_LINE - (p->tail - p->head) - p->pocketed) / 2;
 }
 
-/* How many frames may be admitted now. A buffer never holds a sender back: it overflows. */
+/* How many frames may be admitted now. A buffer overflows instead of holding a sender back. */
 static inline uint32_t impair_room(const struct impair_path *p)
 {
 	return p->octet_cost > 0 ? UINT32_MAX : impair_line_room(p);
@@ -120,7 +121,7 @@ void impair_admit(struct impair_path *p, struct rte_mbuf *frame, uint64_t now);
 /* Hands over at most n frames that are due. */
 uint16_t impair_take(struct impair_path *p, struct rte_mbuf **frames, uint16_t n, uint64_t now);
 
-/* Returns the last k frames of a take, which were not sent: they become the first in line. */
+/* Puts back the last k frames of a take, which were not sent. They become the first in line. */
 void impair_put_back(struct impair_path *p, struct rte_mbuf **frames, uint16_t k);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The DPDK driver around impair.h; arguments.h says what --vdev net_impair0,... may have. */
+/* The DPDK driver around impair.h. arguments.h lists the arguments of --vdev net_impair0,... */
 #include <errno.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@
 struct impair_queue {
 	struct impair *impair;
 	uint16_t index;
-	rte_spinlock_t lock; /* of tx: receiving also sends frames that became due */
+	rte_spinlock_t lock; /* for tx, because receiving also sends frames that became due */
 	struct impair_path path;
 };
 
@@ -33,7 +33,7 @@ static struct impair *impair_of(struct rte_eth_dev *dev)
 	return dev->data->dev_private;
 }
 
-/* Sends frames that are due to the lower port; frames that it does not accept stay in line. */
+/* Sends frames that are due to the lower port. Frames that it does not accept stay in line. */
 static void send_due(struct impair_queue *q)
 {
 	struct rte_mbuf *frames[LIMIT_BURST];
@@ -75,8 +75,7 @@ static uint16_t impair_rx(void *queue, struct rte_mbuf **frames, uint16_t n)
 	uint16_t received;
 
 	/*
-	 * Delayed frames must leave although the queue sends nothing, so polling rx drives them,
-	 * too.
+	 * Delayed frames must leave even if the queue sends nothing, so polling rx also sends them.
 	 */
 	if (tx != NULL && rte_spinlock_trylock(&tx->lock)) {
 		send_due(tx);
@@ -96,7 +95,7 @@ static int dev_configure(struct rte_eth_dev *dev)
 				     dev->data->nb_tx_queues, &conf);
 }
 
-/* Queue `index` of `queues`. */
+/* Makes queue `index` of `queues`. */
 static struct impair_queue *queue_new(struct impair *s, uint16_t index, uint16_t queues,
 				      bool suffers, uint64_t salt, unsigned int socket)
 {
