@@ -8,7 +8,7 @@
 
 #include "base/bits.h"
 
-/* Offset of the protocol's checksum in its header; 0: it has none of this kind. */
+/* Offset of the checksum in the protocol's header; 0: the protocol has no such checksum. */
 static uint32_t checksum_offset(uint8_t protocol, uint32_t length)
 {
 	if (protocol == IPPROTO_TCP && length >= sizeof(struct rte_tcp_hdr))
@@ -43,7 +43,7 @@ static bool complete_ipv4(uint8_t *l3, uint32_t room)
 	return true;
 }
 
-/* A packet with extension headers, which are rare, is left as it is. */
+/* Leaves a packet with extension headers, which are rare, as it is. */
 static bool complete_ipv6(uint8_t *l3, uint32_t room)
 {
 	struct rte_ipv6_hdr *ip = (void *)l3;

@@ -32,11 +32,11 @@ struct kernel_interface {
 	uint32_t index;
 	int fd; /* the tap */
 	struct mnl_socket *events;
-	int facts; /* what is asked with */
-	bool unread; /* something was announced, and is not known yet */
+	int facts; /* descriptor for queries */
+	bool unread; /* something was announced and has not been read yet */
 	bool fill_checksums;
 	bool carrier;
-	atomic_uint_fast64_t lost; /* a counter, relaxed; written by the thread that takes */
+	atomic_uint_fast64_t lost; /* a relaxed counter; written by the thread that takes */
 	struct kernel_interface_state state;
 };
 
@@ -54,7 +54,7 @@ explain(const char *name, char *why, size_t size, const char *text, ...)
 	va_end(arguments);
 }
 
-/* As the kernel has it (dev_valid_name), and no pattern for it to fill in. */
+/* Whether the kernel accepts the name (dev_valid_name), and does not take it for a pattern. */
 static bool is_name(const char *name)
 {
 	size_t length = strlen(name);
@@ -127,7 +127,7 @@ static int set_up(struct kernel_interface *k)
 	return interface_request(k->facts, k->index, SIOCSIFFLAGS, &r);
 }
 
-/* False: not all of it could be asked. */
+/* False: a part of it could not be read. */
 static bool take_state(struct kernel_interface *k)
 {
 	k->state.up = ifindex_up(k->facts, k->index);
@@ -136,7 +136,7 @@ static bool take_state(struct kernel_interface *k)
 	return ifindex_promiscuous(k->index, &k->state.promiscuous);
 }
 
-/* NULL, or what could not be set: errno says why. */
+/* Sets the interface's properties, and sets it up. NULL, or what failed: errno says why. */
 static const char *dress(struct kernel_interface *k, const struct mac *mac, uint16_t mtu)
 {
 	if (set_hardware_address(k, mac) != 0)
@@ -162,8 +162,8 @@ static struct kernel_interface *new_interface(const char *name, char *why, size_
 	}
 	snprintf(k->name, sizeof(k->name), "%s", name);
 	k->index = if_nametoindex(name);
-	k->carrier = true; /* a tap's is, unless it is told otherwise */
-	/* before the addresses are read, so that no change falls between */
+	k->carrier = true; /* a tap has a carrier unless told otherwise */
+	/* First, so that no change after the addresses are read is missed. */
 	k->events = interface_events_open();
 	k->facts = interface_socket();
 	return k;
@@ -227,7 +227,7 @@ const char *kernel_interface_name(const struct kernel_interface *k)
 
 /* ---- addresses ---- */
 
-/* The errno in the kernel's answer. */
+/* Returns the errno in the kernel's answer. */
 static int ask_kernel(const union netlink_question *q)
 {
 	struct mnl_socket *s = netlink_open(true);
@@ -274,7 +274,7 @@ static bool give_one(struct kernel_interface *k, struct rte_mbuf *m)
 	if (k->fill_checksums && m->nb_segs == 1)
 		checksum_complete(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
 	if (m->nb_segs > LIMIT_KERNEL_SEGMENTS)
-		return false; /* the kernel would take a part of it for the whole */
+		return false; /* the kernel would take a part of the frame for the whole */
 	for (struct rte_mbuf *s = m; s != NULL; s = s->next)
 		part[n++] = (struct iovec){ rte_pktmbuf_mtod(s, void *), s->data_len };
 	return writev(k->fd, part, n) == (ssize_t)m->pkt_len;
@@ -290,11 +290,11 @@ uint32_t kernel_interface_give(struct kernel_interface *k, struct rte_mbuf **fra
 	return took;
 }
 
-/* Octets read, 0: too long for the buffer, -1: nothing is there. */
+/* Returns the octets read; 0: the frame was too long for the buffer; -1: there is none. */
 static ssize_t take_one(struct kernel_interface *k, struct rte_mbuf *m)
 {
 	uint16_t room = rte_pktmbuf_tailroom(m);
-	uint8_t more; /* a tap truncates a frame to the requested size without a notice */
+	uint8_t more; /* a tap cuts a frame to the requested size without notice */
 	struct iovec part[2] = { { rte_pktmbuf_mtod(m, void *), room }, { &more, 1 } };
 	ssize_t n = readv(k->fd, part, 2);
 
@@ -337,7 +337,7 @@ uint64_t kernel_interface_lost(const struct kernel_interface *k)
 	return atomic_load_explicit(&k->lost, memory_order_relaxed);
 }
 
-/* ---- what others did to it ---- */
+/* ---- changes by others ---- */
 
 void kernel_interface_set_carrier(struct kernel_interface *k, bool carrier)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A network interface of the Linux kernel on the engine's own port: the exception path. Received
- * frames that the engine does not want are given to the kernel here; frames that the kernel sends
- * are taken from it and sent through the port. It is a tap; docs/decisions/0009 says why.
+ * frames that the engine does not want are given to the kernel here. Frames that the kernel sends
+ * are taken here, and leave through the port. The interface is a tap; docs/decisions/0009 says why.
  *
  * One thread gives and takes. The control thread opens, refreshes and closes.
  */
@@ -42,18 +42,18 @@ int kernel_interface_fd(const struct kernel_interface *k);
 /* Gives n whole frames to the kernel; returns how many it accepted. Frees all of them. */
 uint32_t kernel_interface_give(struct kernel_interface *k, struct rte_mbuf **frame, uint32_t n);
 /*
- * Takes at most n frames that the kernel sent, each in a buffer of the pool. Fewer than n: there
- * are no more, or (*starved) no buffer was free.
+ * Takes at most n frames that the kernel sent, each in a buffer of the pool. A result below n means
+ * that there are no more frames, or (*starved) that no buffer was free.
  */
 uint32_t kernel_interface_take(struct kernel_interface *k, struct rte_mempool *pool,
 			       struct rte_mbuf **frame, uint32_t n, bool *starved);
-/* The kernel's frames that did not fit into a buffer. Any thread. */
+/* How many of the kernel's frames did not fit into a buffer. Any thread. */
 uint64_t kernel_interface_lost(const struct kernel_interface *k);
 
 /* ---- settings made by the host's administrator: control thread ---- */
 
 struct kernel_interface_state {
-	bool up; /* false if it was deleted, too */
+	bool up; /* also false if the interface was deleted */
 	bool promiscuous;
 	uint16_t mtu; /* at most `most` of the last refresh */
 	struct mac mac;
@@ -63,7 +63,7 @@ struct kernel_interface_state {
 void kernel_interface_set_carrier(struct kernel_interface *k, bool carrier);
 void kernel_interface_set_mac(struct kernel_interface *k, const struct mac *mac);
 /*
- * Reads the present state into *s and the addresses into p->address. Resets an MTU above `most`,
+ * Reads the present state into *s and the addresses into p->address. Lowers an MTU above `most`,
  * which the port cannot carry. False: nothing was announced since the last call, and *s is
  * unchanged.
  */
