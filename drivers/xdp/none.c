@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In place of xdp.c where clang or libbpf was missing when uroce was built. */
+/* Used instead of xdp.c if clang or libbpf was missing when uroce was built. */
 #include "drivers/xdp/xdp.h"
 
 #include <errno.h>

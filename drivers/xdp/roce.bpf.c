@@ -5,8 +5,8 @@
  *	untagged, UDP port 4791, to an address of the engine or to a group	->	the engine
  *	everything else								->	the kernel
  *
- * A queue without a socket of an engine (none has one once the engine has died) leaves its frames to
- * the kernel, too.
+ * A queue without a socket of an engine also leaves its frames to the kernel. Once the engine has
+ * died, no queue has one.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -23,7 +23,7 @@
 
 #define ROCE_PORT	  4791
 #define IPV4_WORDS	  5 /* a header without options: RoCEv2 has none */
-#define IPV4_FRAGMENT	  0x3fff /* more of them, or an offset */
+#define IPV4_FRAGMENT	  0x3fff /* more fragments, or an offset */
 #define IPV4_MAPPED	  bpf_htonl(0xffff)
 #define IPV4_GROUP(first) (((first)&0xf0) == 0xe0)
 

@@ -23,7 +23,7 @@
 #include "drivers/xdp/filter.h"
 #include "drivers/xdp/object.h"
 
-#define MAPS 8 /* the program has two, and the compiler may make one of constants */
+#define MAPS 8 /* the program has two, and the compiler may make one for constants */
 
 static_assert(XDP_ADDRESSES == LIMIT_GIDS, "the program knows every address");
 static_assert(XDP_QUEUES >= LIMIT_LCORES, "the program knows every queue");
@@ -35,7 +35,7 @@ struct xdp {
 
 static int silent(enum libbpf_print_level level, const char *format, va_list arguments)
 {
-	return 0; /* what failed is said in `why` */
+	return 0; /* `why` says what failed */
 }
 
 int xdp_program_file(void)
@@ -62,7 +62,7 @@ static int attach(int program, uint32_t ifindex)
 	return bpf_link_create(program, (int)ifindex, BPF_XDP, &options);
 }
 
-/* Interfaces that cannot tell have one queue. */
+/* Interfaces that do not tell their number of queues have one. */
 uint32_t xdp_queues(uint32_t ifindex)
 {
 	struct ethtool_channels channels = { .cmd = ETHTOOL_GCHANNELS };
@@ -73,7 +73,10 @@ uint32_t xdp_queues(uint32_t ifindex)
 	return MAX_OF(MAX_OF(channels.combined_count, channels.rx_count), 1u);
 }
 
-/* 0, or an error number: the kernel accepts the program, and the interface's driver runs it. */
+/*
+ * Tests whether the kernel accepts the program and the interface's driver runs it. Returns 0, or an
+ * errno.
+ */
 static int try_program(uint32_t ifindex)
 {
 	struct bpf_object *object;
@@ -102,7 +105,10 @@ bool xdp_usable(const char *iface, uint32_t ifindex, uint16_t queues, char *why,
 	int error;
 
 	if (has > queues) {
-		/* a frame of a queue without a socket would be lost */
+		/*
+		 * On a queue without a socket, a RoCE frame would go to the kernel, and be lost to
+		 * the engine.
+		 */
 		snprintf(why, why_size,
 			 "%s has %u queues and the engine %u: more cores with -l, or ethtool -L %s "
 			 "combined %u",
@@ -127,7 +133,7 @@ static int program_on(uint32_t ifindex)
 	return bpf_prog_get_fd_by_id(id);
 }
 
-/* The map that holds the program's variable: an array of one value. -1: there is none. */
+/* The map that holds the program's variable, an array of one value. -1: there is none. */
 static int variable_of(int program)
 {
 	uint32_t map[MAPS] = { 0 };
@@ -164,7 +170,7 @@ static struct xdp_filter *map_filter(int program)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-/* For a moment no program is attached: the kernel drops the frames of UDP 4791 meanwhile. */
+/* For a moment no program is attached. The kernel drops frames to UDP port 4791 meanwhile. */
 static int attach_again(int program, uint32_t ifindex)
 {
 	if (bpf_xdp_detach((int)ifindex, 0, NULL) != 0)
@@ -203,7 +209,7 @@ void xdp_set_addresses(struct xdp *x, const struct port *p)
 
 	for (uint32_t i = 0; i < p->addresses; i++)
 		memcpy(f->address[i], p->address[i].gid.octet, sizeof(f->address[i]));
-	/* release: the program in the kernel sees the rows before it sees their number */
+	/* Release: the program in the kernel sees the rows before it sees their number. */
 	__atomic_store_n(&f->addresses, p->addresses, __ATOMIC_RELEASE);
 }
 
