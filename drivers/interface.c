@@ -24,7 +24,7 @@ struct mnl_socket *interface_events_open(void)
 	return netlink_listen(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR);
 }
 
-/* Lost messages count as such. */
+/* Messages that were lost also count. */
 bool interface_events_happened(struct mnl_socket *events)
 {
 	bool lost = false;
@@ -116,7 +116,7 @@ void ifindex_mac(int fd, uint32_t ifindex, struct mac *mac)
 		memcpy(mac->octet, r.ifr_hwaddr.sa_data, sizeof(mac->octet));
 }
 
-/* How many want it: the flag that ioctl shows is only what an administrator set. */
+/* How many users want it. The flag that ioctl shows is only what an administrator set. */
 static uint32_t promiscuity(const struct nlmsghdr *h)
 {
 	const void *found = NULL;
@@ -147,9 +147,9 @@ bool ifindex_promiscuous(uint32_t ifindex, bool *promiscuous)
 
 /* ---- addresses ---- */
 
-/* Reads a part of the kernel's list. */
+/* Collects a part of the kernel's list. */
 struct address_list {
-	uint32_t ifindex; /* whose are wanted */
+	uint32_t ifindex; /* the interface whose addresses are wanted */
 	uint32_t count[3]; /* by class */
 	struct {
 		struct gid gid;
@@ -164,7 +164,9 @@ static int address_class(const struct gid *g)
 	return g->octet[0] == 0xfe && (g->octet[1] & 0xc0) == 0x80 ? 0 : 2;
 }
 
-/* On a point-to-point interface IFA_ADDRESS is the other end's. */
+/*
+ * On a point-to-point interface IFA_ADDRESS is the other end's address, so IFA_LOCAL comes first.
+ */
 static bool read_address(const struct nlmsghdr *h, struct gid *gid)
 {
 	const struct ifaddrmsg *m = mnl_nlmsg_get_payload(h);
@@ -201,7 +203,10 @@ static int take_address(const struct nlmsghdr *h, void *list)
 	return MNL_CB_OK;
 }
 
-/* By its index: an interface may be renamed, and an IPv4 address has a label, which may be any. */
+/*
+ * Finds them by the index, because an interface may be renamed, and an IPv4 address may have any
+ * label.
+ */
 static bool list_addresses(struct address_list *l)
 {
 	struct mnl_socket *s = netlink_open(false);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The log of the engine and its drivers: DPDK's log, type "uroce", so that
- * `--log-level=uroce:LEVEL` decides how much, and a program with the engine inside has one log for
- * all (rte_openlog_stream). The libraries in programs have a log of their own (client/log.h): there
- * is no DPDK in them.
+ * The log of the engine and its drivers. It is DPDK's log, type "uroce". So
+ * `--log-level=uroce:LEVEL` sets its level, and a program with the engine inside has one log for
+ * everything (rte_openlog_stream). The libraries in programs have a log of their own
+ * (client/log.h), because they contain no DPDK.
  */
 #ifndef DRIVERS_LOG_H
 #define DRIVERS_LOG_H

@@ -15,7 +15,7 @@ struct mnl_socket *netlink_open(bool waits)
 {
 	struct mnl_socket *s =
 		mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC | (waits ? 0 : SOCK_NONBLOCK));
-	/* the kernel answers inside sendto(); the timeout only guards against a lost message */
+	/* The kernel answers inside sendto(). The timeout only guards against a lost message. */
 	struct timeval patience = { .tv_usec = 100 * 1000 };
 
 	if (s != NULL && waits)
@@ -67,7 +67,7 @@ static int ask(struct mnl_socket *s, const union netlink_question *q)
 	return mnl_socket_sendto(s, q, q->header.nlmsg_len) < 0 ? errno : 0;
 }
 
-/* The errno that an answer of type NLMSG_ERROR has; 0: an acknowledgement. */
+/* The errno in an answer of type NLMSG_ERROR. 0: the answer is an acknowledgement. */
 static int error_of(const struct nlmsghdr *h)
 {
 	const struct nlmsgerr *e = mnl_nlmsg_get_payload(h);
@@ -99,7 +99,7 @@ int netlink_list(struct mnl_socket *s, const union netlink_question *q, mnl_cb_t
 	int error = ask(s, q), more = MNL_CB_OK;
 	union netlink_answer part;
 
-	/* bounded: the kernel ends the list, and each part is there when the last one was read */
+	/* Bounded: the kernel ends the list, and the next part is there as soon as one was read. */
 	while (error == 0 && more > MNL_CB_STOP) {
 		ssize_t n = mnl_socket_recvfrom(s, &part, sizeof(part));
 
@@ -146,7 +146,10 @@ bool netlink_has_body(const struct nlmsghdr *h, size_t body)
 	return mnl_nlmsg_get_payload_len(h) >= body;
 }
 
-/* mnl_attr_for_each would round the message's length up, and read behind one that was cut. */
+/*
+ * Does not use mnl_attr_for_each, which would round the message's length up, and read past the end
+ * of a message that was cut.
+ */
 const void *netlink_attribute(const struct nlmsghdr *h, size_t body, uint16_t type, size_t octets)
 {
 	const uint8_t *end = (const uint8_t *)h + h->nlmsg_len;

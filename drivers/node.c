@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the real ones ---- */
+/* ---- this machine's calls ---- */
 
 static int real_nodes(void)
 {
@@ -76,7 +76,7 @@ void node_prefer_end(const struct node_policy *before)
 void node_place(void *at, size_t octets, int node)
 {
 	if (is_one_of_several(node))
-		calls->place(at, octets, node); /* a preference: without it memory is as it was */
+		calls->place(at, octets, node); /* only a preference, so an error does not matter */
 }
 
 int node_of_cpu(int cpu)

@@ -14,7 +14,7 @@ static const struct {
 	{ "vlan", OFFLOAD_VLAN_TX, OFFLOAD_VLAN_RX },
 };
 
-/* The offloads of a name with this many characters; 0: there is no such name. */
+/* The offloads of the name with this many characters. 0: there is no such name. */
 static uint32_t offloads_of(const char *name, size_t length)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
