@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The send requests that a queue pair takes, by its type: the table of ibv_post_send(3). It is read
- * when a queue pair is created; struct qp keeps the answers.
+ * The send requests that a queue pair of each type takes: the table of ibv_post_send(3). The table
+ * is read when a queue pair is created, and struct qp keeps the answers.
  */
 #ifndef VERBS_CARRIES_H
 #define VERBS_CARRIES_H

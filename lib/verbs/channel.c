@@ -16,7 +16,7 @@ static int create_in_engine(struct context *c, struct channel *ch)
 
 	if (error != 0)
 		return error;
-	if (received.count != 1) { /* the engine sent it, but this process may have no more */
+	if (received.count != 1) { /* it was sent, but this process has no free descriptor */
 		attachment_command_handle(c->attachment, COMMAND_DESTROY_CHANNEL, reply.handle);
 		return EMFILE;
 	}
@@ -89,14 +89,14 @@ static struct cq *deliver(uint64_t cookie)
 }
 
 /*
- * The engine is gone. Returns an event for each CQ that has completions to poll, once and again
+ * The engine is gone. Returns an event for each CQ that has completions to poll: once, and again
  * after the CQ was armed.
  */
 static int event_at_end(struct channel *ch, struct cq **cq)
 {
 	int error;
 
-	/* before the program polls, so that an empty CQ gets its flush completions */
+	/* First, so that an empty CQ gets its flush completions before the program polls. */
 	attachment_ended(context_of(ch->ibv.context)->attachment);
 	*cq = flush_wake_one(ch);
 	if (*cq != NULL)

@@ -17,7 +17,10 @@ static uint64_t engine_clock(const struct clock_page *p)
 	return p->ns + (uint64_t)(((unsigned __int128)ticks * p->mult) >> 32);
 }
 
-/* Two clocks are read one after the other. If that took longer than MOMENT, they are read again. */
+/*
+ * The two clocks are read one after the other. If that took longer than MOMENT, they are read
+ * again.
+ */
 #define READINGS 4u
 #define MOMENT	 (2 * TIME_US)
 
@@ -40,7 +43,7 @@ uint64_t clock_to_wall(const struct attachment *c)
 	return wall;
 }
 
-/* As other devices do: the whole value is in tv_nsec, in units of hca_core_clock. */
+/* As other devices do, puts the whole value into tv_nsec, in units of hca_core_clock. */
 int verbs_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
 	struct attachment *c = attachment_of(context);

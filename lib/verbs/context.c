@@ -10,7 +10,10 @@
 #include "verbs/queues/srq.h"
 #include "verbs/queues/xrc.h"
 
-/* Programs call these without a check for NULL. Slots that are not set here may stay empty. */
+/*
+ * Programs call these functions without a check for NULL. Slots that are not set here may stay
+ * empty.
+ */
 static void fill_operations(struct context *c)
 {
 	struct ibv_context_ops *ops = &c->verbs.context.ops;
@@ -93,8 +96,9 @@ static void stale_srq(struct verbs_object *o, void *argument)
 }
 
 /*
- * Called in the child of a fork, which shares no object with its parent. It can only destroy what
- * it inherited. Its copies of descriptors are closed, so that the engine sees the parent's death.
+ * Called in the child of a fork, which shares no object with its parent. The child can only destroy
+ * what it inherited. Its copies of descriptors are closed, so that the engine sees when the parent
+ * dies.
  */
 static void forked(void)
 {
@@ -126,7 +130,7 @@ static int open_in_engine(struct context *c, int token_fd)
 
 	if (error != 0)
 		return error;
-	if (received.count != 2) { /* the engine sent two, but this process may have no more */
+	if (received.count != 2) { /* they were sent, but this process has no free descriptors */
 		while (received.count > 0)
 			close(received.fd[--received.count]);
 		attachment_command_handle(c->attachment, COMMAND_CLOSE_CONTEXT, reply.handle);
@@ -134,7 +138,7 @@ static int open_in_engine(struct context *c, int token_fd)
 	}
 	c->handle = reply.handle;
 	c->verbs.context.async_fd = received.fd[0];
-	/* Not for reading: programs duplicate it and pass it on for ibv_import_device(3). */
+	/* Programs do not read it. They duplicate it and pass it on for ibv_import_device(3). */
 	c->verbs.context.cmd_fd = received.fd[1];
 	return 0;
 }
@@ -192,7 +196,10 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	return &c->verbs.context;
 }
 
-/* Acquire and release: the thread that drops the last reference sees what others did with theirs. */
+/*
+ * Acquire and release: the thread that drops the last reference sees what others did while they had
+ * theirs.
+ */
 void context_hold(struct context *c)
 {
 	__atomic_add_fetch(&c->references, 1, __ATOMIC_RELAXED);

@@ -11,7 +11,7 @@
 #include "base/bits.h"
 #include "verbs/device.h"
 
-#define NAME_SIZE 40 /* octets: an engine's name for its device has 31, a number may follow */
+#define NAME_SIZE 40 /* octets: an engine's name for its device has 31, and a number may follow */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device *devices;
@@ -35,8 +35,8 @@ static void register_fork_handlers(void)
 }
 
 /*
- * Called before any thread takes the lock: the handlers keep a fork's child from finding it held by
- * a thread that exists only in its parent.
+ * Called before any thread takes the lock. The handlers keep a fork's child from finding the lock
+ * held by a thread that exists only in its parent.
  */
 static void prepare_for_forks(void)
 {
@@ -108,7 +108,9 @@ void device_drop(struct device *d)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The device of this engine, made if there is none yet; takes a reference. NULL: no memory. */
+/*
+ * The device of this engine. Creates it if there is none yet. Takes a reference. NULL: no memory.
+ */
 static struct device *device_enter(const struct engine_source *source,
 				   const struct reply_device *facts)
 {
@@ -120,7 +122,7 @@ static struct device *device_enter(const struct engine_source *source,
 	if (d == NULL)
 		d = new_device(source, facts);
 	if (d != NULL) {
-		/* the other facts stay the same; threads read them without the lock */
+		/* The other properties stay the same, and threads read them without the lock. */
 		__atomic_store_n(&d->facts.node_guid, facts->node_guid, __ATOMIC_RELAXED);
 		d->references++;
 	}
@@ -171,7 +173,7 @@ static void list_engine(const struct engine_source *source, const struct reply_d
 
 	if (l->count == (int)LIMIT_DEVICES)
 		return;
-	/* an embedded engine may also have a socket, so we may find it twice */
+	/* An embedded engine may also have a socket, so it may be found twice. */
 	for (int i = 0; i < l->count; i++)
 		if (device_of(l->list[i])->facts.engine_id == facts->engine_id)
 			return;
@@ -206,7 +208,10 @@ static void number(const struct listing *l, struct device *d)
 	set_name(d, name);
 }
 
-/* Of two devices with one name, the one in use keeps it, else the first (embedded) one. */
+/*
+ * If two devices have one name, the one in use keeps it; if neither is in use, the first (embedded)
+ * one.
+ */
 static void make_names_unique(struct listing *l)
 {
 	pthread_mutex_lock(&lock);

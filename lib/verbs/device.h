@@ -8,8 +8,8 @@
 void device_hold(struct device *d);
 void device_drop(struct device *d);
 /*
- * The device of that engine: one that ibv_get_device_list finds, or else one that answers at `path`
- * ("": none). Takes a reference. NULL: that engine does not answer.
+ * The device of that engine: one that ibv_get_device_list finds, otherwise one that answers at
+ * `path` ("": no path). Takes a reference. NULL: the engine does not answer.
  */
 struct device *device_of_engine(uint64_t engine_id, const char *path);
 

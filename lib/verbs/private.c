@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The private functions of rdma-core's library, for the providers' libraries that programs load
- * (perftest loads libmlx5 and libefa with any device). Those libraries find no device of theirs
+ * (perftest loads libmlx5 and libefa with any device). Those libraries find none of their devices
  * here, so they call only the registration in their constructors. The other functions exist so that
- * the programs load. The prototypes are private to rdma-core, so this file declares its own and
- * does not include verbs.h.
+ * the programs can be loaded. The prototypes are private to rdma-core, so this file declares its
+ * own and does not include verbs.h.
  */
 #include <errno.h>
 #include <stdbool.h>

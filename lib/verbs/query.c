@@ -29,7 +29,7 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned i
 #define DEVICE_ATOMIC_WRITE (UINT64_C(1) << 40)
 #define DEVICE_FLUSH_GLOBAL (UINT64_C(1) << 38)
 
-/* For the child of a fork, which is not attached: asks as any process may. */
+/* For the child of a fork, which is not attached: asks in the way that is open to any process. */
 static int ask_again(const struct device *d, struct reply_device *facts)
 {
 	int error = attachment_query_engine(&d->source, facts);
@@ -203,7 +203,7 @@ int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_p
 	return 0;
 }
 
-/* Programs built before port_cap_flags2 existed have this many octets for the answer. */
+/* The size of the answer in programs built before port_cap_flags2 existed. */
 #define COMPAT_PORT_ATTR offsetof(struct ibv_port_attr, port_cap_flags2)
 
 static_assert(COMPAT_PORT_ATTR == 48, "struct _compat_ibv_port_attr");

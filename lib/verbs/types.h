@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The library's objects. Each begins with the struct that programs see, so that a pointer to one is
- * also a pointer to the other. Sizes and offsets of those structs are part of the ABI (abi.c
- * asserts them).
+ * The library's objects. Each begins with the struct that programs see, so a pointer to one is also
+ * a pointer to the other. Sizes and offsets of those structs are part of the ABI (abi.c asserts
+ * them).
  *
  * Locks: posting holds qp->sq.lock or qp->rq.lock and polling holds cq->lock, each for one call. A
  * thread that holds cq->lock may take the locks of its queue pairs (flush.c, qp_modify.c), never
  * the other way round.
  *
  * Atomics here and in the files of this folder are between threads of one program that hold
- * different locks or none: counts, flags and states that one reads while another writes. None of
- * them orders other memory unless it says so, and none is shared with the engine except words of
- * lib/queue. So they are not in lib/queue.
+ * different locks or none: counts, flags and states that one thread reads while another writes.
+ * None of them orders other memory unless it says so, and none is shared with the engine except
+ * words of lib/queue. So they are not in lib/queue.
  */
 #ifndef VERBS_TYPES_H
 #define VERBS_TYPES_H
@@ -30,7 +30,7 @@
 #include "queue/cq_ring.h"
 #include "queue/ring_client.h"
 
-/* Marks what verbs.map names: the project is built with hidden visibility. */
+/* Marks what verbs.map names, because the project is built with hidden visibility. */
 #define EXPORT __attribute__((visibility("default")))
 
 struct device {
@@ -56,7 +56,7 @@ struct context {
 	bool closed;
 	bool fatal_told; /* IBV_EVENT_DEVICE_FATAL was delivered */
 	int idle_fd; /* other end of a mute descriptor (events.h); -1: none */
-	int token_fd; /* the token that it was imported with; -1: it was opened */
+	int token_fd; /* the token with which it was imported; -1: it was opened */
 	struct pd *retired; /* PDs that were unimported with objects in them */
 	/* In the child of a fork: its own attachment and context, not the parent's (import.c). */
 	struct attachment *own_attachment;
@@ -96,7 +96,7 @@ struct dm {
 	struct ibv_dm ibv;
 	struct attachment *attachment;
 	bool imported;
-	uint8_t *base; /* where this process maps it */
+	uint8_t *base; /* the memory as this process maps it */
 	size_t length;
 	size_t mapped;
 };
@@ -134,9 +134,9 @@ struct cq {
 	struct cq_page *page;
 	struct cq_backlog backlog; /* completions of earlier rings (ibv_resize_cq); polled first */
 	struct attachment *attachment;
-	uint32_t empty_polls; /* in a row */
-	bool stale; /* it is the parent's, and this process the child of a fork */
-	bool polled; /* atomic: since its last event */
+	uint32_t empty_polls; /* consecutive */
+	bool stale; /* the CQ is the parent's, and this process the child of a fork */
+	bool polled; /* atomic: the program has polled since its last event */
 	bool told_gone; /* its channel was told that the engine is gone */
 	struct qp *last; /* queue pair of the last completion */
 	uint32_t last_handle;
@@ -164,7 +164,7 @@ struct work_queue {
 	uint32_t max_wr; /* as granted */
 	uint32_t max_sge;
 	uint32_t posted;
-	uint32_t done; /* all requests before this one have completed and were polled */
+	uint32_t done; /* the requests before this one have completed and were polled */
 	uint32_t signaled_posted; /* send queue: signaled requests that were posted ... */
 	uint32_t signaled_polled; /* ... and whose completions were polled */
 	uint32_t mask; /* for indices of the two arrays */
@@ -187,14 +187,14 @@ struct qp {
 	struct rte_ring *bell;
 	const uint32_t *sleeping;
 	int wake_fd;
-	uint32_t lcore; /* that these three lead to */
+	uint32_t lcore; /* the lcore that these three lead to */
 	uint32_t handle;
 	uint32_t max_inline;
 	uint32_t mtu; /* of the port: octets of the longest datagram */
-	uint32_t opcodes; /* carries.h: the set that the queue pair carries */
-	uint32_t send_flags; /* carries.h: the set that its requests may have */
+	uint32_t opcodes; /* carries.h: the opcodes that the queue pair carries */
+	uint32_t send_flags; /* carries.h: the flags that its requests may have */
 	uint8_t sig_all;
-	bool stale; /* it is the parent's, and this process the child of a fork */
+	bool stale; /* the queue pair is the parent's, and this process the child of a fork */
 	bool extended; /* created with send_ops_flags */
 	struct attachment *attachment;
 	struct ibv_qp_init_attr init;
@@ -203,11 +203,11 @@ struct qp {
 	/* valid between wr_start and wr_complete; sq.lock guards them */
 	uint8_t *batch; /* max_send_wr slots, if `extended` */
 	struct domain_memory batch_memory;
-	uint32_t batch_count; /* requests in it */
-	int batch_error; /* the first error; then the whole batch is refused */
+	uint32_t batch_count; /* how many requests the batch has */
+	int batch_error; /* the first error, for which the whole batch is refused */
 	uint16_t raw_flags; /* enum raw_flag; RAW_WQ: it is part of a struct wq */
 	uint16_t max_tso_header;
-	uint32_t cm_id; /* that it is created for; 0: none */
+	uint32_t cm_id; /* the rdma_cm id for which it is created; 0: none */
 	uint8_t tso_header[LIMIT_TSO_HEADER]; /* of the request that is being built */
 	/* handle of a queue pair on an indirection table; 0: it has queues of its own */
 	uint32_t rss;
@@ -249,7 +249,7 @@ static inline struct qp *qp_of(struct ibv_qp *qp)
 	return (struct qp *)qp;
 }
 
-/* Whether requests with this opcode (enum ibv_wr_opcode, or anything) may be posted to it. */
+/* Whether requests with this opcode may be posted to the queue pair. Any number is allowed. */
 static inline bool qp_carries(const struct qp *qp, uint32_t opcode)
 {
 	return opcode < 32 && (qp->opcodes >> opcode & 1);
@@ -279,12 +279,12 @@ static inline void *fail_with(int error)
 }
 
 /*
- * context.c: opens a context of the device or, with a token (else -1), imports the token's context.
- * Takes over the caller's reference to the device. 0, or an errno; then the caller keeps the
- * reference. The caller keeps the token.
+ * context.c: opens a context of the device or, with a token (otherwise -1), imports the token's
+ * context. Takes over the caller's reference to the device. Returns 0, or an errno; then the caller
+ * keeps the reference. The caller keeps the token in any case.
  */
 int context_open(struct device *device, int token_fd, struct context **out);
-/* pd.c: a protection domain that this command creates; NULL with errno. */
+/* pd.c: a protection domain that this command creates. NULL with errno. */
 struct pd *pd_make(struct context *c, enum command command, struct command_request *request,
 		   size_t length);
 
@@ -292,13 +292,13 @@ struct pd *pd_make(struct context *c, enum command command, struct command_reque
 void context_hold(struct context *c);
 void context_drop(struct context *c);
 /*
- * The result of a destroying verb, from the engine's answer: 0 if the engine is gone or the context
+ * The result of a destroying verb, from the engine's answer. 0 if the engine is gone or the context
  * was closed before, because the object is destroyed already.
  */
 int destroy_error(const struct context *c, int error);
 /*
  * Destroys an object of the context in the engine. Does nothing if the context was closed: the
- * object went with it, and its handle may already name another one. 0 or an errno.
+ * object went with it, and its handle may already name another one. Returns 0 or an errno.
  */
 int context_destroy(struct context *c, enum command what, uint32_t handle);
 
@@ -307,7 +307,7 @@ void mr_abandon(struct mr *mr);
 
 /*
  * import.c: the attachment, and the handle of the context there, for new objects of this process.
- * In the child of a fork they are its own. 0 or an errno.
+ * In the child of a fork they are its own. Returns 0 or an errno.
  */
 int context_own_attachment(struct context *c, struct attachment **attachment, uint32_t *handle);
 /* import.c: reads a token. 0; EBADF: not a descriptor; EINVAL: not a token. */

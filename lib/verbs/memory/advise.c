@@ -2,7 +2,7 @@
 /*
  * ibv_advise_mr(3). The engine says where the elements are and whether they may be prefetched. The
  * library makes the pages present, because they are pages of this process. They are present when
- * the call returns, with IBV_ADVISE_MR_FLAG_FLUSH or without.
+ * the call returns, with or without IBV_ADVISE_MR_FLAG_FLUSH.
  */
 #include <errno.h>
 
@@ -48,7 +48,7 @@ static int prefetch(uint64_t address, uint32_t length, enum ibv_advise_mr_advice
 	return 0;
 }
 
-/* At most ADVISE_MAX elements. */
+/* Advises at most ADVISE_MAX elements. */
 static int advise_some(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 		       const struct ibv_sge *sge, uint32_t n)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Device memory (ibv_alloc_dm(3)): memory of the engine that this process maps, too, so that copies
- * to and from it are a memcpy. As on devices with such memory, copies are in units of four octets.
+ * Device memory (ibv_alloc_dm(3)). It is memory of the engine that this process maps, too, so a
+ * copy to or from it is a memcpy. As on devices with such memory, copies are in units of four
+ * octets.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ static int copy_from(void *host, struct ibv_dm *ibv, uint64_t offset, size_t len
 /* Maps the memory that came with the engine's reply, and closes the descriptor. */
 static int dm_map(struct dm *dm, const struct reply_dm *reply, struct carrier_descriptors *received)
 {
-	int error = EMFILE; /* the engine sent a descriptor, but this process may have no more */
+	int error = EMFILE; /* it was sent, but this process has no free descriptor */
 	void *p;
 
 	if (received->count == 1 && reply->length > 0) {

@@ -4,10 +4,10 @@
 
 #include "verbs/types.h"
 
-/* Device memory that the command allocates or imports, mapped. NULL with errno. */
+/* Device memory that the command allocates or imports, and its mapping. NULL with errno. */
 struct ibv_dm *dm_make(struct ibv_context *context, struct attachment *attachment,
 		       enum command what, struct command_request *request, size_t request_bytes);
-/* Unmaps and frees the library's part; the engine's stays. */
+/* Unmaps and frees the library's part. The engine's part stays. */
 void dm_forget(struct dm *dm);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Thread domains and parent domains. The engine knows neither. The rings are in memory that the
- * engine maps, so a parent domain's allocators cannot provide it. They provide what the library
- * keeps beside the rings: the wr_ids of posted requests, batches, and the table of a CQ's queue
- * pairs.
+ * Thread domains and parent domains. The engine knows neither. A parent domain's allocators cannot
+ * provide the rings, because the engine must map those. They provide what the library keeps beside
+ * the rings: the wr_ids of posted requests, batches, and the table of a CQ's queue pairs.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -15,8 +15,8 @@ enum domain_resource {
 
 /*
  * Allocates zeroed memory, aligned to 64 octets, from the allocator of `pd` if it has one. `pd` may
- * be a PD, a parent domain or NULL. 0 or ENOMEM. domain_free gives it back; address NULL does
- * nothing.
+ * be a PD, a parent domain or NULL. Returns 0 or ENOMEM. domain_free gives the memory back; it does
+ * nothing if the address is NULL.
  */
 int domain_alloc(struct ibv_pd *pd, struct domain_memory *m, size_t octets,
 		 enum domain_resource what);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ibv_fork_init(3): there is nothing to do, because no page is pinned that copy-on-write could
- * replace.
+ * ibv_fork_init(3) has nothing to do: no page is pinned, so copy-on-write cannot replace a pinned
+ * page.
  */
 #include "verbs/types.h"
 

@@ -54,13 +54,15 @@ EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 		device_drop(device);
 		return fail_with(error);
 	}
-	c->token_fd = cmd_fd; /* ours from now on (ibv_import_device(3)) */
+	c->token_fd = cmd_fd; /* it belongs to the library from now on (ibv_import_device(3)) */
 	return &c->verbs.context;
 }
 
 /* ---- a fork's child ---- */
 
-/* The child inherited the token of its parent's context. It uses it to make its own context. */
+/*
+ * The child inherited the token of its parent's context, and uses it to make a context of its own.
+ */
 static int attach_child(struct context *c)
 {
 	struct carrier_descriptors token = { .count = 1, .fd = { c->verbs.context.cmd_fd } };
@@ -80,7 +82,10 @@ static int attach_child(struct context *c)
 		attachment_put(attachment);
 		return error;
 	}
-	/* an earlier one, which this child inherited, stays: its objects still refer to it */
+	/*
+	 * An earlier attachment that this child inherited stays, because its objects still refer to
+	 * it.
+	 */
 	c->own_attachment = attachment;
 	c->own_handle = reply.handle;
 	return 0;
@@ -121,7 +126,7 @@ EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_han
 	return &pd->ibv;
 }
 
-/* Keeps the struct until the context is freed: objects in the PD still refer to it. */
+/* Keeps the struct until the context is freed, because objects in the PD still refer to it. */
 static void retire(struct context *c, struct pd *pd)
 {
 	pthread_mutex_lock(&c->verbs.context.mutex);
@@ -135,7 +140,7 @@ EXPORT void ibv_unimport_pd(struct ibv_pd *ibv)
 	struct context *c = context_of(ibv->context);
 	struct pd *pd = pd_of(ibv);
 
-	/* if it is busy there, the engine takes it back with the context */
+	/* If the engine still uses it, the engine takes it back with the context. */
 	if (pd->imported)
 		context_destroy(c, COMMAND_DEALLOC_PD, ibv->handle);
 	if (verbs_object_busy(&pd->object))

@@ -14,7 +14,10 @@ enum verdict {
 	FAULT
 };
 
-/* Mappings come in order of address. The range is known to be good up to *reached. */
+/*
+ * Judges the next mapping; they come in order of address. The range is known to be good up to
+ * *reached.
+ */
 static enum verdict judge(const struct mapping *m, uintptr_t *reached, uintptr_t end, bool write)
 {
 	if (m->end <= *reached)
@@ -25,7 +28,7 @@ static enum verdict judge(const struct mapping *m, uintptr_t *reached, uintptr_t
 	return *reached >= end ? COVERED : MORE;
 }
 
-/* 0, or an errno. *reached: where what is good ends. */
+/* Returns 0 or an errno. *reached: where the good part ends. */
 static int look(uintptr_t address, size_t length, bool write, uintptr_t *reached)
 {
 	enum verdict v = MORE;
@@ -43,7 +46,7 @@ static int look(uintptr_t address, size_t length, bool write, uintptr_t *reached
 	return v == COVERED ? 0 : EFAULT;
 }
 
-/* mincore(2) waits for threads that change mappings. */
+/* mincore(2), unlike the file, waits for threads that change mappings. */
 static bool is_mapped(uintptr_t address)
 {
 	unsigned char resident;
@@ -52,9 +55,9 @@ static bool is_mapped(uintptr_t address)
 }
 
 /*
- * Since Linux 6.17 the file can be read while mappings change: memory that another thread replaces
- * by mremap(2), as demotion does (promote_pages.c), is in none of its lines for a moment. So a hole
- * is looked at again unless it is one.
+ * Since Linux 6.17 the file can be read while mappings change. Memory that another thread replaces
+ * by mremap(2), as demotion does (promote_pages.c), is missing from all its lines for a moment. So
+ * the file is read again if it shows a hole where mincore(2) shows none.
  */
 static int check(uintptr_t address, size_t length, bool write)
 {

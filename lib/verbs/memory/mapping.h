@@ -11,8 +11,9 @@
 #include <stdint.h>
 
 /*
- * 0, or EFAULT: a part of the range is not mapped, not readable, or (with `write`) not writable.
- * Another errno: /proc/self/maps cannot be opened. Any thread; not a cancellation point.
+ * Returns 0, or EFAULT: a part of the range is not mapped, not readable, or (with `write`) not
+ * writable. Another errno means that /proc/self/maps cannot be opened. Any thread; not a
+ * cancellation point.
  */
 int mapping_check(uintptr_t address, size_t length, bool write);
 

@@ -33,7 +33,7 @@ int mr_check_range(const void *addr, size_t length, unsigned int access)
 	if (length == 0 || length > LIMIT_MR_LENGTH || address + length < address)
 		return EINVAL;
 	if (access & IBV_ACCESS_ON_DEMAND)
-		return address == 0 ? EINVAL : 0; /* what is mapped now does not matter */
+		return address == 0 ? EINVAL : 0; /* mappings do not matter yet */
 	return mapping_check(address, length, (access & MR_ACCESS_WRITES) != 0);
 }
 
@@ -85,7 +85,7 @@ void mr_abandon(struct mr *mr)
 	free(mr);
 }
 
-/* A request with room for as many parts as one message can name. */
+/* A request with room for all the parts that one message can name. */
 union registration {
 	struct request_reg_mr request;
 	uint8_t octets[sizeof(struct request_reg_mr) + BACKING_MAX * sizeof(struct mr_backing)];

@@ -16,21 +16,21 @@ static inline struct mr *mr_of(struct ibv_mr *mr)
 	return (struct mr *)mr;
 }
 
-/* Whether it is an implicit on-demand region: all memory of the process (ibv_reg_mr(3)). */
+/* Whether the region is an implicit on-demand region: all memory of the process (ibv_reg_mr(3)). */
 static inline bool mr_is_implicit(const void *addr, size_t length, unsigned int access)
 {
 	return addr == NULL && length == SIZE_MAX && (access & IBV_ACCESS_ON_DEMAND);
 }
 
-/* 0; EINVAL: unknown flags, or remote writing without local writing; EOPNOTSUPP. */
+/* Returns 0; EINVAL: unknown flags, or remote writing without local writing; EOPNOTSUPP. */
 int mr_check_access(unsigned int access);
-/* 0; EINVAL: it is not a range; EFAULT: its pages do not allow that access. */
+/* Returns 0; EINVAL: it is not a range; EFAULT: its pages do not allow that access. */
 int mr_check_range(const void *addr, size_t length, unsigned int access);
 
 /*
  * Promotes what can be promoted of the range (drivers/client_memory/promote.h). Names at most
  * BACKING_MAX promoted parts in `named` for the request, and keeps them in `p` for mr_demote.
- * On-demand pages are not promoted. 0 or ENOMEM.
+ * On-demand pages are not promoted. Returns 0 or ENOMEM.
  */
 int mr_promote(struct context *c, void *addr, size_t length, unsigned int access,
 	       struct mr_backing *named, struct promoted *p);

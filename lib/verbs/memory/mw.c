@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory windows. A bind is a request of the send queue, and the engine checks it when it executes
- * it. The library refuses only what the manual pages refuse at once.
+ * Memory windows. A bind is a request of the send queue, and the engine checks the bind when it
+ * executes the request. The library refuses only what the manual pages refuse at once.
  */
 #include "verbs/memory/mw.h"
 
@@ -68,7 +68,7 @@ int mw_write_bind(struct send_work *w, const struct ibv_mw *mw, uint32_t rkey,
 		  const struct ibv_mw_bind_info *info)
 {
 	if (((rkey ^ mw->rkey) >> 8) != 0)
-		return EINVAL; /* the consumer chooses the low eight bits alone (IBTA 10.6.7.2.6) */
+		return EINVAL; /* the consumer chooses only the low eight bits (IBTA 10.6.7.2.6) */
 	if (info->mr == NULL ? info->length != 0 : mr_of(info->mr)->kind == MR_NULL)
 		return EINVAL;
 	if (info->mr != NULL && info->mr->pd != mw->pd)

@@ -9,8 +9,8 @@ int verbs_dealloc_mw(struct ibv_mw *mw);
 int verbs_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 
 /*
- * Writes the rest of a request that names a window: IBV_WR_BIND_MW or IBV_WR_LOCAL_INV. 0, EINVAL
- * or EPERM, as ibv_post_send(3).
+ * Writes the rest of a request that names a window: IBV_WR_BIND_MW or IBV_WR_LOCAL_INV. Returns 0,
+ * EINVAL or EPERM, as ibv_post_send(3) does.
  */
 int mw_write(struct send_work *w, const struct ibv_send_wr *wr);
 /* The same for a bind of a window of either type; `rkey`: the window's new key. */

@@ -25,7 +25,7 @@ struct change {
 
 static int check_flags(const struct change *g, const struct ibv_pd *pd, int access)
 {
-	/* device memory has no other address, and an imported region belongs to another process */
+	/* Device memory has no other address, and an imported region belongs to another process. */
 	if (g->mr->kind != MR_MEMORY || (g->mr->ibv.handle & MR_IMPORT_MARK) != 0)
 		return EINVAL;
 	if (g->flags == 0 || (g->flags & ~FLAGS_KNOWN) != 0)
@@ -53,7 +53,7 @@ static int check_memory(const struct change *g)
 	return 0;
 }
 
-/* A request with room for as many parts as one message can name. */
+/* A request with room for all the parts that one message can name. */
 union rereg {
 	struct request_rereg_mr request;
 	uint8_t octets[sizeof(struct request_rereg_mr) + BACKING_MAX * sizeof(struct mr_backing)];
@@ -90,7 +90,7 @@ static void take_over(struct context *c, struct change *g, const struct reply_re
 	struct ibv_mr *ibv = &g->mr->ibv;
 
 	if (g->flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
-		/* only now, because the engine uses the old pages until it has answered */
+		/* Not earlier, because the engine uses the old pages until it has answered. */
 		mr_demote(c, &g->mr->promoted);
 		g->mr->promoted = g->promoted;
 	}

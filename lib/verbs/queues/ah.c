@@ -14,16 +14,16 @@ struct ah {
 	struct ibv_ah ibv;
 };
 
-/*
- * Waits until the engine has resolved the next hop; `ask` is the command that asks for the state.
- */
+/* Waits until the engine has resolved the next hop. `ask`: the command that asks for the state. */
 static int wait_resolved(struct attachment *c, enum command ask, struct command_request *request,
 			 size_t octets, struct reply_ah *reply)
 {
 	uint32_t waited_us = 0;
 	int error = 0;
 
-	/* An embedded engine may be polled by this very thread, so waiting could never end. */
+	/*
+	 * This very thread may have to poll an embedded engine, so waiting for one could never end.
+	 */
 	while (error == 0 && reply->state == AH_RESOLVING && !c->carrier->embedded) {
 		if (waited_us >= LIMIT_RESOLVE_WAIT * 1000)
 			return ETIMEDOUT;
@@ -137,8 +137,8 @@ static bool is_source(const struct gid *entry, const struct gid *wanted)
 }
 
 /*
- * Finds the GID index of the datagram's destination address; for a multicast group, the first entry
- * of the same address family.
+ * Finds the GID index of the datagram's destination address. For a multicast group, finds the first
+ * entry of the same address family.
  */
 static int find_sgid(struct ibv_context *context, const union ibv_gid *gid, uint8_t *index)
 {
@@ -170,10 +170,10 @@ EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, st
 	}
 	memset(ah_attr, 0, sizeof(*ah_attr));
 	ah_attr->dlid = wc->slid;
-	ah_attr->sl = 0; /* sl of a completion is not a service level: enum completion_sl */
+	ah_attr->sl = 0; /* sl of a completion is not a service level (enum completion_sl) */
 	ah_attr->src_path_bits = wc->dlid_path_bits;
 	ah_attr->port_num = port_num;
-	/* On RoCE the sender's address is in the GRH alone. */
+	/* On RoCE only the GRH has the sender's address. */
 	if (port_num == 1 && (wc->wc_flags & IBV_WC_GRH) && grh != NULL)
 		error = read_grh(grh, &ah_attr->grh, &ours);
 	if (error == 0)

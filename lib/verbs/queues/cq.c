@@ -28,7 +28,9 @@ int cq_add_qp(struct cq *cq, struct qp *qp)
 
 		if (wanted == cq->qps.slots || wanted == have)
 			break;
-		/* allocate without the lock; the map may have changed when we have it again */
+		/*
+		 * Allocates without the lock. The map may have changed when we have the lock again.
+		 */
 		queue_unlock(&cq->lock);
 		domain_free(cq->domain, &more, DOMAIN_CQ);
 		if (domain_alloc(cq->domain, &more, wanted * sizeof(struct handle_slot),
@@ -53,7 +55,10 @@ int cq_add_qp(struct cq *cq, struct qp *qp)
 void cq_remove_qp(struct cq *cq, struct qp *qp)
 {
 	queue_lock(&cq->lock);
-	/* Its unpolled completions are forgotten, because its handle may soon be used again. */
+	/*
+	 * The queue pair's unpolled completions are forgotten, because its handle may soon be used
+	 * again.
+	 */
 	cq_forget(&cq->backlog, cq->ring, qp->handle);
 	handle_map_remove(&cq->qps, qp->handle);
 	cq->last = NULL;
@@ -155,7 +160,10 @@ static struct cq *create_cq(struct ibv_context *context, const struct ibv_cq_ini
 	}
 	if (cq->channel != NULL) {
 		verbs_object_use(&cq->channel->object);
-		/* of verbs.h, for programs that look: only the number is shared, so relaxed */
+		/*
+		 * A member of verbs.h, for programs that look at it. Relaxed, because only the
+		 * number is shared.
+		 */
 		__atomic_add_fetch(&cq->ibv.channel->refcnt, 1, __ATOMIC_RELAXED);
 	}
 	if (cq->domain != NULL)

@@ -5,27 +5,27 @@
 
 #include "verbs/types.h"
 
-/* Adds a queue pair that completes into the CQ. 0 or ENOMEM. Takes cq->lock. */
+/* Adds a queue pair that completes into the CQ. Returns 0 or ENOMEM. Takes cq->lock. */
 int cq_add_qp(struct cq *cq, struct qp *qp);
-/* Removes it and forgets its unpolled completions. Takes cq->lock. */
+/* Removes the queue pair and forgets its unpolled completions. Takes cq->lock. */
 void cq_remove_qp(struct cq *cq, struct qp *qp);
 
-/* Takes the oldest completion; false: there is none. The caller holds cq->lock. */
+/* Takes the oldest completion. False: there is none. The caller holds cq->lock. */
 bool cq_take(struct cq *cq, struct completion *c);
 /*
- * Called after a poll that found nothing: lets other threads run and checks whether the engine is
- * gone. If so, it takes a flush completion; false: there is none. The caller holds cq->lock.
+ * Called after a poll that found nothing. Lets other threads run, and checks whether the engine is
+ * gone. If so, takes a flush completion. False: there is no completion. The caller holds cq->lock.
  */
 bool cq_take_when_empty(struct cq *cq, struct completion *c);
 
-/* Notes that the program has polled; see wake_after_poll in poll.c. The caller holds cq->lock. */
+/* Notes that the program has polled (wake_after_poll in poll.c). The caller holds cq->lock. */
 static inline void cq_note_polled(struct cq *cq)
 {
 	if (!__atomic_load_n(&cq->polled, __ATOMIC_RELAXED))
 		__atomic_store_n(&cq->polled, true, __ATOMIC_RELAXED);
 }
 
-/* For a queue pair that was reset: forgets its unpolled completions. Takes cq->lock. */
+/* Forgets the unpolled completions of a queue pair that was reset. Takes cq->lock. */
 void cq_forget_qp(struct cq *cq, const struct qp *qp);
 
 /* clock.c: CLOCK_REALTIME minus the engine's clock, in ns, at this moment. */

@@ -15,7 +15,10 @@ static int resize_in_engine(struct cq *cq, uint32_t cqe, struct reply_create_cq 
 				  &reply->h, sizeof(*reply), NULL, NULL);
 }
 
-/* `memory` has room for all unpolled completions, of this ring and of earlier ones. */
+/*
+ * Switches to another ring. `memory` has room for all unpolled completions, of this ring and of
+ * earlier ones.
+ */
 static void switch_ring(struct cq *cq, struct rte_ring *ring, struct completion *memory,
 			uint32_t slots)
 {
@@ -30,7 +33,8 @@ static void switch_ring(struct cq *cq, struct rte_ring *ring, struct completion 
 }
 
 /*
- * Unpolled completions of the send requests posted so far, whether made yet or not. They must fit.
+ * How many unpolled completions there may be of the send requests posted so far, made already or
+ * not. They must fit.
  */
 static uint32_t owed_by_sends(const struct cq *cq)
 {
@@ -42,7 +46,7 @@ static uint32_t owed_by_sends(const struct cq *cq)
 
 		if (cq->qps.slot[i].handle == 0 || cq_of(qp->init.send_cq) != cq)
 			continue;
-		/* relaxed: a request that is posted meanwhile counts as posted behind the resize */
+		/* Relaxed: a request that is posted meanwhile counts as posted after the resize. */
 		owed = (int32_t)(__atomic_load_n(&qp->sq.signaled_posted, __ATOMIC_RELAXED) -
 				 __atomic_load_n(&qp->sq.signaled_polled, __ATOMIC_RELAXED));
 		n += owed > 0 ? (uint32_t)owed : 0;

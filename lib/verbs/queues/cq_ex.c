@@ -57,7 +57,7 @@ static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ibv)
 	return own(ibv)->current.opcode;
 }
 
-/* A success has no vendor error: the member may hold a tag then (base/work.h). */
+/* The member of a success may hold a tag (base/work.h). A success has no vendor error. */
 static uint32_t read_vendor_err(struct ibv_cq_ex *ibv)
 {
 	const struct completion *c = &own(ibv)->current;
@@ -115,7 +115,7 @@ static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ibv)
 	return own(ibv)->current.timestamp + own(ibv)->wallclock;
 }
 
-/* base/work.h says which members hold these. */
+/* base/work.h says which members hold the next values. */
 static uint16_t read_cvlan(struct ibv_cq_ex *ibv)
 {
 	return own(ibv)->current.slid;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Steering rules (ibv_create_flow(3)): turns their specs into a value and mask of struct flow_key.
+ * Steering rules (ibv_create_flow(3)). Turns their specs into a value and a mask of struct
+ * flow_key.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -178,7 +179,7 @@ static int take_specs(struct rule *r, const struct ibv_flow_attr *attr)
 	for (uint32_t i = 0; i < attr->num_of_specs && error == 0; i++) {
 		struct ibv_flow_spec s;
 
-		/* a copy, because packed specs are not aligned */
+		/* A copy, because packed specs are not aligned. */
 		memcpy(&s.hdr, at, sizeof(s.hdr));
 		if (s.hdr.size > sizeof(s))
 			return EINVAL;

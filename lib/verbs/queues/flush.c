@@ -12,7 +12,7 @@ static bool is_before(uint32_t a, uint32_t b)
 
 /*
  * The next request to flush. Unsignaled requests that had left the window succeeded and get no
- * completion. Those still in the window or the ring are flushed, signaled or not.
+ * completion. Requests still in the window or the ring are flushed, signaled or not.
  */
 static bool next_of(struct work_queue *q, uint32_t retired, uint64_t *wr_id)
 {
@@ -84,7 +84,7 @@ static bool is_pending(struct cq *cq)
 	bool pending;
 
 	queue_lock(&cq->lock);
-	/* this only reads, because a thread that polls a single-threaded CQ takes no lock */
+	/* Only reads, because a thread that polls a single-threaded CQ takes no lock. */
 	pending = cq->backlog.count != 0 || cq_ring_unpolled(cq->ring) != 0;
 	for (uint32_t i = 0; i < cq->qps.slots && !pending; i++) {
 		struct qp *qp = cq->qps.slot[i].object;
@@ -130,11 +130,14 @@ void flush_armed(struct cq *cq)
 	struct channel_message message = { .cookie = cq->object.id };
 	int idle_fd;
 
-	/* Until the channel is silenced, its end of file wakes the program. */
+	/* Before the channel is silenced, its end of file wakes the program. */
 	if (cq->channel == NULL || !is_pending(cq))
 		return;
 	verbs_objects_lock();
-	/* pairs with the release in events.c; the words of work queues: see poll.c */
+	/*
+	 * Acquire: pairs with the release in events.c. poll.c says more about the words of work
+	 * queues.
+	 */
 	idle_fd = __atomic_load_n(&cq->channel->idle_fd, __ATOMIC_ACQUIRE);
 	cq->told_gone = idle_fd >= 0 && send(idle_fd, &message, sizeof(message),
 					     MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(message);

@@ -10,18 +10,21 @@
 #include "verbs/types.h"
 
 /*
- * The next flush completion; false: there is none. Called with cq->lock held, when the engine is
- * gone and the ring is empty.
+ * Makes the next flush completion. False: there is none. Called with cq->lock held, when the engine
+ * is gone and the ring is empty.
  */
 bool flush_next(struct cq *cq, struct completion *c);
 
 /*
- * A CQ of this channel that has completions but whose program was not woken for them. The event is
- * counted as delivered. NULL: none.
+ * A CQ of this channel with completions for which its program was not woken. The event is counted
+ * as delivered. NULL: there is none.
  */
 struct cq *flush_wake_one(struct channel *ch);
 
-/* Called when the program arms a CQ of a dead engine: wakes it if there is something to poll. */
+/*
+ * Called when the program arms a CQ of a dead engine. Wakes the program if there is something to
+ * poll.
+ */
 void flush_armed(struct cq *cq);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ibv_attach_mcast(3). RoCE has no LIDs; the port joins the IP multicast group of the same address.
+ * ibv_attach_mcast(3). RoCE has no LIDs, so the port joins the IP multicast group of the same
+ * address.
  */
 #include <errno.h>
 

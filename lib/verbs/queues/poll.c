@@ -6,11 +6,12 @@
 #include "verbs/queues/flush.h"
 
 /*
- * Atomics: each word of a work queue has one writer at a time, under the lock of its queue or CQ. Others
- * read it without that lock, and need no more than a whole number, which may be a moment old: relaxed.
+ * Atomics: each word of a work queue has one writer at a time, under the lock of its queue or CQ.
+ * Others read the word without that lock. They only need a whole number, which may be a moment old:
+ * relaxed.
  */
 
-/* Where completions may be missing, only the request's number says what is done. */
+/* For a CQ that may miss completions: only the request's number says which requests are done. */
 static void note_lossy(struct qp *qp, const struct completion *c)
 {
 	struct work_queue *q = c->opcode & IBV_WC_RECV ? &qp->rq : &qp->sq;
@@ -19,7 +20,7 @@ static void note_lossy(struct qp *qp, const struct completion *c)
 		__atomic_store_n(&q->done, c->work_index + 1, __ATOMIC_RELAXED);
 }
 
-/* Notes that the requests of the queue up to this one are done. */
+/* Notes that the queue's requests up to this one are done. */
 static void note(struct cq *cq, const struct completion *c)
 {
 	struct qp *qp = cq->last;
@@ -38,7 +39,7 @@ static void note(struct cq *cq, const struct completion *c)
 	}
 	if (c->opcode & IBV_WC_RECV) {
 		if (c->from_srq)
-			return; /* its slot in the SRQ became free when the message took it */
+			return; /* its slot in the SRQ became free when a message took it */
 		if (qp->rq.done != __atomic_load_n(&qp->rq.posted, __ATOMIC_RELAXED))
 			__atomic_store_n(&qp->rq.done, qp->rq.done + 1, __ATOMIC_RELAXED);
 		return;
@@ -48,7 +49,7 @@ static void note(struct cq *cq, const struct completion *c)
 		__atomic_store_n(&qp->sq.done, done, __ATOMIC_RELAXED);
 }
 
-/* Takes a completion of an earlier ring (ibv_resize_cq). */
+/* Takes a completion from a ring of an earlier size (ibv_resize_cq). */
 static void take_backlog(struct cq *cq, struct completion *c)
 {
 	cq_backlog_pop(&cq->backlog, c);
@@ -79,7 +80,7 @@ static inline bool take(struct cq *cq, struct completion *c)
 	do {
 		if (!take_oldest(cq, c))
 			return false;
-		/* of a queue pair since reset */
+		/* skips those of a queue pair that was reset since */
 	} while (__builtin_expect(c->qp_handle == CQ_FORGOTTEN, 0));
 	note(cq, c);
 	return true;
@@ -107,7 +108,7 @@ bool cq_take_when_empty(struct cq *cq, struct completion *c)
 		carrier->ops->empty_poll(carrier);
 	if (!carrier->ops->gone(carrier))
 		return false;
-	/* completions that the engine wrote before its end come first */
+	/* Completions that the engine wrote before its end come first. */
 	return cq_take(cq, c) || flush_next(cq, c);
 }
 
@@ -145,9 +146,9 @@ int verbs_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 
 /*
  * Sends the event at once if completions came between the program's last poll and its arming. UCX
- * polls, arms and waits, and relies on it: ConnectX learns with the arming up to where the program
- * has polled. Nothing is sent if the program has not polled since its last event: it will poll
- * after arming, as ibv_get_cq_event(3) shows, and would only be woken once too often.
+ * polls, arms and waits, and relies on this: on ConnectX, the arming also says how far the program
+ * has polled. Nothing is sent if the program has not polled since its last event. It will poll
+ * after arming, as ibv_get_cq_event(3) shows, and would be woken without need.
  */
 static void wake_after_poll(struct cq *cq, bool solicited)
 {

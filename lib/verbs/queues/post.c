@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Posting: checks each request, writes it into its slot of the ring and publishes it; then rings
- * the doorbell once for the whole list. It checks only what ibv_post_send(3) promises to refuse.
- * The engine checks everything again in its own copy.
+ * Posting. Each request is checked, written into its slot of the ring and published. Then the
+ * doorbell is rung once for the whole list. This file checks only what ibv_post_send(3) promises to
+ * refuse. The engine checks everything again in its own copy.
  */
 #include <errno.h>
 
@@ -12,7 +12,10 @@
 #include "verbs/queues/raw.h"
 #include "verbs/queues/recv.h"
 
-/* The engine may have moved it to another lcore when it became connected. */
+/*
+ * Follows the queue pair to the lcore to which the engine may have moved it when it became
+ * connected.
+ */
 static void follow_lcore(struct qp *qp)
 {
 	uint32_t lcore = __atomic_load_n(&qp->page->lcore, __ATOMIC_RELAXED);
@@ -27,24 +30,28 @@ void qp_ring_doorbell(struct qp *qp)
 	doorbell_ring(qp->bell, &qp->page->doorbell, qp->handle, qp->sleeping, qp->wake_fd);
 }
 
-/* Looks first at the state that the program set, then at the engine's, which may be ERR by now. */
+/*
+ * Looks first at the state that the program set, and then at the engine's, which may be ERR by now.
+ */
 static bool state_at_least(struct qp *qp, enum ibv_qp_state least)
 {
 	if (qp_shown_state(&qp->ibv.qp_base) >= least)
 		return true;
-	/* Acquire: who sees the state sees the lcore, which the engine wrote before. */
+	/*
+	 * Acquire: a thread that sees the state also sees the lcore, which the engine wrote before.
+	 */
 	return !qp->stale && __atomic_load_n(&qp->page->state, __ATOMIC_ACQUIRE) >= (uint32_t)least;
 }
 
 /*
- * How many slots of the send queue are taken. They are taken by requests that the engine still
- * holds: it says so in qp_page.retired, and a polled completion may say so earlier. They are also
- * taken by unpolled completions, because programs rely on a full queue to keep them from
- * overrunning a CQ of the same size.
+ * How many slots of the send queue are taken. Requests that the engine still holds take slots;
+ * qp_page.retired says which have left, and a polled completion may say so earlier. Unpolled
+ * completions also take slots, because programs rely on a full queue to keep them from overrunning
+ * a CQ of the same size.
  */
 uint32_t send_outstanding(struct qp *qp)
 {
-	/* acquire: the engine has copied the slot before we write it again */
+	/* Acquire: the engine has copied the slot before we write it again. */
 	uint32_t retired = __atomic_load_n(&qp->page->retired, __ATOMIC_ACQUIRE);
 	uint32_t done = __atomic_load_n(&qp->sq.done, __ATOMIC_RELAXED);
 	uint32_t held = qp->sq.posted - ((int32_t)(done - retired) > 0 ? done : retired);
@@ -203,7 +210,7 @@ int send_check(const struct qp *qp, const struct send_work *w)
 		length += sge[i].length;
 	if (w->opcode == WORK_ATOMIC_WRITE)
 		return length == 8 ? 0 : EINVAL;
-	/* A datagram, or each segment of one, is one packet and needs an address handle. */
+	/* A datagram is one packet, and so is each segment of one. Each needs an address handle. */
 	if (w->opcode == WORK_TSO)
 		length = (uint64_t)w->tso_header + w->mss;
 	return length > qp->mtu || w->ah == 0 ? EINVAL : 0;
@@ -218,7 +225,10 @@ static int write_target(struct qp *qp, struct send_work *w, const struct ibv_sen
 	return wr->qp_type.xrc.remote_srqn >> 24 != 0 ? EINVAL : 0;
 }
 
-/* Nearly every request: a SEND, WRITE or READ of one element on a reliable connection. */
+/*
+ * Whether the request is one of the usual kind: a SEND, WRITE or READ of one element on a reliable
+ * connection.
+ */
 static inline bool is_plain(const struct qp *qp, const struct ibv_send_wr *wr)
 {
 	const uint32_t opcodes =
@@ -340,9 +350,9 @@ static int post_one_recv(struct qp *qp, const struct ibv_recv_wr *wr)
 }
 
 /*
- * An lcore reads the receive ring when a packet needs a request. Only in ERR it needs a doorbell,
- * so that it flushes the requests. The fence between publishing and reading the flag pairs with the
- * engine's between setting the flag and draining the ring: one side sees the other.
+ * An lcore reads the receive ring when a packet needs a request. It needs a doorbell only in ERR,
+ * to flush the requests. The fence between publishing and reading the flag pairs with the engine's
+ * fence between setting the flag and draining the ring: one side sees the other.
  */
 static void ring_if_flushing(struct qp *qp)
 {

@@ -13,7 +13,10 @@
 #include "verbs/queues/srq.h"
 #include "verbs/queues/xrc.h"
 
-/* Receives that have left their ring but not completed: their messages are still arriving. */
+/*
+ * Receives that have left their ring but have not completed, because their messages are still
+ * arriving.
+ */
 #define RECEIVES_UNDER_WAY LIMIT_TICKETS
 
 /* An XRC initiator receives nothing. */
@@ -23,8 +26,9 @@ static bool has_receives(const struct ibv_qp_init_attr *init)
 }
 
 /*
- * A slot with room for the elements has the same room for inline data. Some programs ask for no
- * inline data and still use it, because other devices grant it anyway (rdma_xclient).
+ * The inline data that a slot has room for anyway, because it has room for the elements. Some
+ * programs ask for no inline data and still use it, because other devices grant it anyway
+ * (rdma_xclient).
  */
 static uint32_t inline_for_free(const struct ibv_qp_cap *cap)
 {
@@ -117,7 +121,7 @@ int qp_destroy_in_engine(struct context *c, uint32_t handle)
 						   NULL));
 }
 
-/* Visits the objects that a queue pair refers to; an XRC target refers only to its XRC domain. */
+/* Visits the objects that a queue pair refers to. An XRC target refers only to its XRC domain. */
 static void each_used(struct qp *qp, void (*visit)(struct verbs_object *o))
 {
 	if (qp->xrcd != NULL) {
@@ -133,7 +137,10 @@ static void each_used(struct qp *qp, void (*visit)(struct verbs_object *o))
 		visit(&srq_of(qp->init.srq)->object);
 }
 
-/* Called before we leave the domain, which may have allocated the memory and may go then. */
+/*
+ * Called before the queue pair leaves the domain. The domain may have allocated the memory, and may
+ * be freed then.
+ */
 static void free_memory(struct qp *qp)
 {
 	work_queue_free(&qp->sq);
@@ -303,7 +310,7 @@ EXPORT struct ibv_qp *uroce_create_qp_of(struct ibv_context *context,
 		return fail_with(EOPNOTSUPP);
 	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || init->pd == NULL)
 		return fail_with(EINVAL);
-	/* both structs begin with the same members (verbs.h relies on it, too) */
+	/* Both structs begin with the same members. verbs.h relies on it, too. */
 	qp = create_qp(init->pd, (struct ibv_qp_init_attr *)init, &raw, cm_id);
 	if (qp != NULL && (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
 		if (qp_ex_fill(&qp->ibv) != 0) {

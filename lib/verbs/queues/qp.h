@@ -40,38 +40,44 @@ int qp_ex_fill(struct ibv_qp_ex *qp);
 /* post.c. The caller of all these holds sq.lock. */
 
 /*
- * Whether another send request may be posted: 0; EINVAL: not in this state; ENOMEM: the queue is
+ * Whether another send request may be posted. 0; EINVAL: not in this state; ENOMEM: the queue is
  * full.
  */
 int send_admit(struct qp *qp);
 /* How many slots of the send queue are taken. */
 uint32_t send_outstanding(struct qp *qp);
 /*
- * The slot for the next request; NULL: none is free. Without send_commit the next call returns it
- * again.
+ * The slot for the next request. NULL: none is free. Without send_commit, the next call returns the
+ * same slot.
  */
 struct send_work *send_reserve(struct qp *qp);
 /* Shows the request in the reserved slot to the engine. */
 void send_commit(struct qp *qp, const struct send_work *w);
-/* From now on its doorbell is this lcore's. */
+/* From now on the queue pair rings this lcore's doorbell. */
 void qp_ring_at(struct qp *qp, uint32_t lcore);
 /* Tells the lcore that there are new requests. */
 void qp_ring_doorbell(struct qp *qp);
 
-/* Copies `count` buffers into the slot as inline data. 0, or EINVAL: too long. */
+/* Copies `count` buffers into the slot as inline data. 0, or EINVAL: they are too long. */
 int send_write_inline(struct qp *qp, struct send_work *w, const struct ibv_data_buf *buffers,
 		      size_t count);
 /* Copies eight octets into the slot as inline data, even if the queue pair has no inline data. */
 void send_write_word(struct send_work *w, const void *octets);
-/* Copies the elements into the slot. 0, or EINVAL: too many, or more than 2^31 octets. */
+/*
+ * Copies the elements into the slot. 0, or EINVAL: they are too many, or longer than 2^31 octets.
+ */
 int send_write_elements(struct qp *qp, struct send_work *w, const struct ibv_sge *sge,
 			size_t count);
 
-/* UD: writes the destination. 0, or EINVAL: the address handle is of another protection domain. */
+/*
+ * UD: writes the destination. 0, or EINVAL: the address handle belongs to another protection
+ * domain.
+ */
 int send_write_datagram(const struct qp *qp, struct send_work *w, const struct ibv_ah *ah,
 			uint32_t remote_qpn, uint32_t remote_qkey);
 /*
- * Checks a complete request: 0, or EINVAL: a datagram without address or too long, a wrong length.
+ * Checks a complete request. 0, or EINVAL: a datagram has no address or is too long, or a length is
+ * wrong.
  */
 int send_check(const struct qp *qp, const struct send_work *w);
 

@@ -37,7 +37,9 @@ EXPORT void uroce_path_from_engine(struct ibv_ah_attr *a, const struct qp_path *
 	a->static_rate = p->static_rate;
 }
 
-/* Reads only what the mask names, because the program may not have written the rest. */
+/*
+ * Reads only the members that the mask names, because the program may not have written the others.
+ */
 static void attributes_to_engine(struct qp_attributes *to, const struct ibv_qp_attr *a, int mask)
 {
 #define TAKE(bit, ours, theirs)            \
@@ -97,8 +99,8 @@ EXPORT void uroce_attributes_from_engine(struct ibv_qp_attr *a, const struct qp_
 }
 
 /*
- * Polling counts under the CQ's lock and posting under the queue's, so this takes both, in the
- * order of types.h.
+ * Polling counts under the CQ's lock and posting under the queue's lock. So this takes both, in the
+ * order that types.h gives.
  */
 static void forget_queue(struct work_queue *q, struct ibv_cq *cq, const uint32_t *posted)
 {
@@ -135,8 +137,8 @@ static int check_supported(const struct ibv_qp_attr *attr, int mask)
 }
 
 /*
- * An XRC queue pair has one half of an RC connection. Programs set the attributes of both halves;
- * the other's are ignored, as Linux does.
+ * An XRC queue pair has only one half of an RC connection. Programs set the attributes of both
+ * halves. Those of the other half are ignored, as Linux does.
  */
 static int without_other_half(const struct ibv_qp *qp, int mask)
 {

@@ -8,8 +8,8 @@
 #include "verbs/types.h"
 
 /*
- * The pacer always sends bursts of a few packets of the path's MTU. A program that asks for other
- * bursts is refused.
+ * The pacer always sends bursts of a few packets of the path's MTU. Requests for other bursts are
+ * refused.
  */
 int verbs_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
 {
@@ -35,7 +35,7 @@ EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	return 0;
 }
 
-/* ibv_set_ece(3). Options take effect on the way to RTS, so from RTS on it is too late. */
+/* ibv_set_ece(3). Options take effect on the way to RTS, so they cannot be set from RTS on. */
 EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	enum ibv_qp_state state = qp_shown_state(qp);
@@ -44,13 +44,13 @@ EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 		return EINVAL;
 	if (state != IBV_QPS_RESET && state != IBV_QPS_INIT && state != IBV_QPS_RTR)
 		return EINVAL;
-	ece->options = 0; /* the accepted ones */
+	ece->options = 0; /* none are accepted */
 	return 0;
 }
 
 /*
  * ibv_query_qp_data_in_order(3): never. The last eight octets of a packet's payload become visible
- * after all others, as programs that poll on the last octet need. But the others become visible in
+ * after all others, which programs that poll the last octet need. But the others become visible in
  * the order of a memcpy, or of the kernel's copy into another process.
  */
 EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)

@@ -39,7 +39,7 @@ int tso_write(struct qp *qp, struct send_work *w, const void *header, size_t hea
 		return EINVAL;
 	w->mss = mss;
 	w->tso_header = (uint16_t)header_length;
-	/* kept aside until it is known how many elements come before it */
+	/* Kept aside until the number of elements before it is known. */
 	memcpy(qp->tso_header, header, header_length);
 	return 0;
 }
@@ -53,7 +53,7 @@ int tso_finish(struct qp *qp, struct send_work *w)
 		length += sge[i].length;
 	if ((w->flags & WORK_INLINE) || length > LIMIT_TSO)
 		return EINVAL;
-	/* a raw queue pair sends all segments at once; on UD they are paced as other packets */
+	/* A raw queue pair sends all segments at once. On UD they are paced like other packets. */
 	if (qp->ibv.qp_base.qp_type == IBV_QPT_RAW_PACKET &&
 	    length > (uint64_t)w->mss * LIMIT_TSO_SEGMENTS)
 		return EINVAL;

@@ -20,7 +20,7 @@ struct rwq_table {
 
 struct counters {
 	struct ibv_counters ibv;
-	struct verbs_object object; /* only for its users: rules that count into it */
+	struct verbs_object object; /* its users are rules that count into it */
 	uint32_t handle;
 	struct queue_lock lock;
 	uint32_t points;
@@ -52,7 +52,8 @@ void raw_fill_operations(struct verbs_context *v);
 void raw_fill_flow_operations(struct verbs_context *v);
 
 /*
- * wq.c: a queue pair on an indirection table (ibv_create_qp_ex(3)). NULL with errno; 0 or an errno.
+ * wq.c: create a queue pair on an indirection table (ibv_create_qp_ex(3)), NULL with errno; and
+ * destroy it, 0 or an errno.
  */
 struct ibv_qp *raw_create_rss_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *init);
 int raw_destroy_rss_qp(struct qp *qp);
@@ -67,14 +68,14 @@ struct raw_init {
 };
 int raw_read_init(const struct ibv_qp_init_attr_ex *init, struct raw_init *raw);
 /*
- * raw.c: writes the arguments of a TSO request; and, when its elements are written, the header
- * after them. The caller holds sq.lock. 0 or EINVAL.
+ * raw.c: tso_write writes the arguments of a TSO request. When its elements are written, tso_finish
+ * writes the header after them. The caller holds sq.lock. 0 or EINVAL.
  */
 int tso_write(struct qp *qp, struct send_work *w, const void *header, size_t header_length,
 	      uint16_t mss);
 int tso_finish(struct qp *qp, struct send_work *w);
 
-/* raw.c, for query.c: the device's capabilities for these. */
+/* raw.c, for query.c: the device's capabilities for raw packets. */
 void raw_fill_attributes(struct ibv_device_attr_ex *a);
 unsigned int raw_device_flags(void);
 

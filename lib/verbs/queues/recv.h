@@ -7,7 +7,7 @@
 
 #include "base/work.h"
 
-/* The slot has room for the elements. */
+/* Writes elements into a slot that has room for them. */
 static inline void recv_write_elements(struct work_sge *to, const struct ibv_sge *sge, int count)
 {
 	for (int i = 0; i < count; i++) {

@@ -288,14 +288,14 @@ int verbs_get_srq_num(struct ibv_srq *ibv, uint32_t *number)
 	if (number == NULL)
 		return EINVAL;
 	if (srq->type != IBV_SRQT_XRC)
-		return EOPNOTSUPP; /* peers cannot name it */
+		return EOPNOTSUPP; /* peers could not name it */
 	*number = srq->number;
 	return 0;
 }
 
 static int post_one(struct srq *srq, const struct ibv_recv_wr *wr)
 {
-	/* acquire: the engine has copied the slot before we write it again */
+	/* Acquire: the engine has copied the slot before we write it again. */
 	uint32_t used = __atomic_load_n(&srq->page->used, __ATOMIC_ACQUIRE);
 	struct recv_work *w;
 
@@ -312,7 +312,7 @@ static int post_one(struct srq *srq, const struct ibv_recv_wr *wr)
 	return 0;
 }
 
-/* Needs no doorbell, because an lcore reads the ring when a message needs a request. */
+/* Rings no doorbell, because an lcore reads the ring when a message needs a request. */
 int verbs_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct srq *srq = srq_of(ibv);

@@ -19,9 +19,9 @@ struct srq {
 	uint32_t max_wr;
 	uint32_t max_sge;
 	uint32_t posted; /* modulo 2^32 */
-	uint32_t number; /* XRC: by which peers name it */
+	uint32_t number; /* XRC: the number by which peers name it */
 	enum ibv_srq_type type;
-	bool stale; /* it is the parent's, and this process the child of a fork */
+	bool stale; /* the SRQ is the parent's, and this process the child of a fork */
 	struct attachment *attachment;
 	struct cq *cq; /* XRC, tag matching */
 	struct xrcd *xrcd; /* XRC */

@@ -17,7 +17,7 @@ static int check(const struct srq *srq, const struct ibv_ops_wr *wr)
 	if (wr->opcode != IBV_WR_TAG_ADD || wr->tm.add.num_sge < 0 ||
 	    wr->tm.add.num_sge > (int)LIMIT_TAG_SGE)
 		return EINVAL;
-	/* acquire: the engine is done with the entry before we add another one */
+	/* Acquire: the engine is done with the entry before we add another one. */
 	return srq->tags_added - __atomic_load_n(&srq->page->tags_gone, __ATOMIC_ACQUIRE) >=
 			       srq->max_tags
 		       ? ENOMEM
@@ -50,7 +50,7 @@ static int post_one(struct srq *srq, struct ibv_ops_wr *wr)
 		.opcode = (uint8_t)wr->opcode,
 		.flags = (uint8_t)wr->flags,
 	};
-	if (wr->opcode == IBV_WR_TAG_SYNC) /* its only purpose is the count */
+	if (wr->opcode == IBV_WR_TAG_SYNC) /* the only purpose of this operation is the count */
 		w->flags |= TAG_COUNTED;
 	if (wr->opcode == IBV_WR_TAG_ADD) {
 		fill_entry(w, wr);

@@ -107,7 +107,9 @@ static int modify_wq(struct ibv_wq *ibv, struct ibv_wq_attr *attr)
 		return error;
 	if (reply.state == IBV_WQS_RESET && (attr->attr_mask & IBV_WQ_ATTR_STATE))
 		qp_forget_work(&wq->qp);
-	/* atomic: several threads may change the state, and programs read it at any time */
+	/*
+	 * Atomic, because several threads may change the state, and programs read it at any time.
+	 */
 	__atomic_store_n(&ibv->state, (enum ibv_wq_state)reply.state, __ATOMIC_RELAXED);
 	qp_show_state(&wq->qp.ibv.qp_base, qp_state_of(reply.state));
 	return 0;
@@ -236,7 +238,7 @@ static int create_rss_in_engine(struct context *c, struct qp *qp,
 
 struct ibv_qp *raw_create_rss_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
-	/* it has no queues; posting reads the state here and refuses */
+	/* The queue pair has no queues. Posting reads the state here, and refuses. */
 	static struct qp_page no_queues;
 	struct context *c = context_of(context);
 	struct ibv_qp_init_attr plain = { .qp_context = init->qp_context,

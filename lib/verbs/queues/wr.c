@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ibv_wr_*(3): the program builds requests call by call between wr_start and wr_complete, which
+ * ibv_wr_*(3). The program builds requests call by call between wr_start and wr_complete, which
  * hold the lock of the send queue. The requests are built outside the ring and copied into it at
- * the end, because a batch that is aborted or has an error must not be posted in part.
+ * the end, because no part of a batch may be posted if the batch is aborted or has an error.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static void wr_start(struct ibv_qp_ex *ibv)
 	qp->building = NULL;
 }
 
-/* Begins a request. A batch has at most as many as an empty queue can hold. */
+/* Begins a request. A batch has at most as many requests as an empty queue can hold. */
 static struct send_work *begin(struct ibv_qp_ex *ibv, enum ibv_wr_opcode opcode)
 {
 	struct qp *qp = own(ibv);
@@ -59,7 +59,7 @@ static struct send_work *begin(struct ibv_qp_ex *ibv, enum ibv_wr_opcode opcode)
 	memset(w, 0, sizeof(*w));
 	w->wr_id = ibv->wr_id;
 	w->opcode = (uint8_t)opcode;
-	/* inline data has functions of its own here, so that flag is ignored */
+	/* This interface has functions of its own for inline data, so that flag is ignored. */
 	w->flags = (uint8_t)(ibv->wr_flags & qp->send_flags & ~(uint32_t)IBV_SEND_INLINE);
 	qp->building = w;
 	return w;
@@ -125,7 +125,7 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ibv, uint32_t rkey, uint64_t r
 		own(ibv)->building->compare_add = add;
 }
 
-/* After an aborted batch mw->rkey was never bound, as after a failed bind. */
+/* After an aborted batch, mw->rkey is a key that was never bound, as after a failed bind. */
 static void wr_bind_mw(struct ibv_qp_ex *ibv, struct ibv_mw *mw, uint32_t rkey,
 		       const struct ibv_mw_bind_info *bind_info)
 {
@@ -167,7 +167,7 @@ static void wr_send_tso(struct ibv_qp_ex *ibv, void *hdr, uint16_t hdr_sz, uint1
 	int error = w != NULL ? tso_write(own(ibv), w, hdr, hdr_sz, mss) : 0;
 
 	if (w != NULL && error == 0)
-		error = tso_finish(own(ibv), w); /* again if elements follow */
+		error = tso_finish(own(ibv), w); /* called again if elements follow */
 	if (error != 0)
 		fail(own(ibv), error);
 }
@@ -181,10 +181,10 @@ static void wr_atomic_write(struct ibv_qp_ex *ibv, uint32_t rkey, uint64_t remot
 	if (qp->building == NULL)
 		return;
 	send_write_word(qp->building, atomic_wr);
-	qp->building = NULL; /* its data are complete: setters have nothing to set */
+	qp->building = NULL; /* the request has all its data, so setters have nothing to set */
 }
 
-/* ibv_wr_flush(3), which headers newer than Debian 12's have after wr_atomic_write. */
+/* ibv_wr_flush(3). Headers newer than Debian 12's have it after wr_atomic_write. */
 static void wr_flush(struct ibv_qp_ex *ibv, uint32_t rkey, uint64_t remote_addr, size_t length,
 		     uint8_t type, uint8_t level)
 {
@@ -201,7 +201,7 @@ static void wr_flush(struct ibv_qp_ex *ibv, uint32_t rkey, uint64_t remote_addr,
 	qp->building->flush_length = length;
 	qp->building->flush_type = type;
 	qp->building->flush_level = level;
-	qp->building = NULL; /* it has no data */
+	qp->building = NULL; /* the request has no data */
 }
 
 static void wr_set_ud_addr(struct ibv_qp_ex *ibv, struct ibv_ah *ah, uint32_t remote_qpn,

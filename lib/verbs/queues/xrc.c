@@ -84,7 +84,7 @@ int verbs_close_xrcd(struct ibv_xrcd *ibv)
 
 /* ---- targets ---- */
 
-/* Stands for the page in the arena that other queue pairs have. Nothing ever writes it. */
+/* Takes the place of the page in the arena that other queue pairs have. Nothing ever writes it. */
 static struct qp_page no_page;
 
 static struct qp *target_alloc(struct context *c, struct xrcd *x, void *qp_context)
@@ -137,7 +137,7 @@ static int open_qp_in_engine(struct context *c, struct qp *qp, uint32_t qpn,
 				  &reply->h, sizeof(*reply), NULL, NULL);
 }
 
-/* Opens the target `qpn`, or creates one for qpn 0. */
+/* Opens the target `qpn`. Creates one if qpn is 0. */
 static struct ibv_qp *target_open(struct context *c, struct xrcd *x, void *qp_context, uint32_t qpn)
 {
 	struct qp *qp = target_alloc(c, x, qp_context);
@@ -195,6 +195,6 @@ struct ibv_qp *verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_att
 	qp = target_open(context_of(context), xrcd_of(attr->xrcd), qp_context, attr->qp_num);
 	if (qp != NULL)
 		ibv_query_qp(qp, &state, IBV_QP_STATE,
-			     &init); /* other processes may have changed its state */
+			     &init); /* other processes may have changed the target's state */
 	return qp;
 }
