@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For programs that could not be given a mount namespace. Wraps the calls of libc that take a path,
- * and redirects paths of the device's files to the folder that $UROCE_FILES names. libc's calls
- * inside of itself do not pass through here, so fopen, scandir and the like are wrapped, too. A
- * relative path from /sys/class, a listing of /sys/class or /dev, and programs that call the kernel
- * without libc see the host's files.
+ * For programs that could not be given a mount namespace. Wraps the libc functions that take a
+ * path, and redirects paths of the device's files to the folder that $UROCE_FILES names. Calls
+ * inside libc do not pass through here, so fopen, scandir and the like are wrapped, too. Three
+ * cases still see the host's files: a relative path from /sys/class, a listing of /sys/class or
+ * /dev, and programs that call the kernel without libc.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -25,8 +25,8 @@
 #define EXPORT __attribute__((visibility("default")))
 
 /*
- * Read once, because a program may clear its environment. Atomic because constructors and threads
- * of the program may come first; a second read stores the same value.
+ * Read only once, because a program may clear its environment. Atomic, because constructors and
+ * threads of the program may call this first; a second read stores the same value.
  */
 static const char *root(void)
 {
@@ -49,9 +49,9 @@ static __attribute__((constructor)) void begin(void)
 }
 
 /*
- * libc's function. It is looked up when this library is loaded, so that a call in a signal handler
- * or in the child of a fork does nothing that is not safe there. Constructors of other libraries
- * may call it earlier, hence the atomic: threads that race store the same pointer.
+ * The function of libc. It is looked up when this library is loaded, so that a call in a signal
+ * handler or in the child of a fork does nothing that is not safe there. Constructors of other
+ * libraries may call it earlier. So the pointer is atomic: threads that race store the same value.
  */
 #define REAL(name)                                                                         \
 	static __typeof__(&name) real_##name;                                              \
@@ -88,7 +88,7 @@ static __attribute__((constructor)) void begin(void)
 		return failed;                            \
 	}
 
-/* `mode` is given only with these flags. */
+/* The caller passes `mode` only with these flags. */
 #define WRAP_OPEN(name, parameters, ...)                                   \
 	REAL(name)                                                         \
 	EXPORT int name parameters                                         \
@@ -112,7 +112,7 @@ WRAP_OPEN(open, (const char *path, int flags, ...), path, flags)
 WRAP_OPEN(open64, (const char *path, int flags, ...), path, flags)
 WRAP_OPEN(openat, (int fd, const char *path, int flags, ...), fd, path, flags)
 WRAP_OPEN(openat64, (int fd, const char *path, int flags, ...), fd, path, flags)
-/* called by programs built with _FORTIFY_SOURCE */
+/* Programs built with _FORTIFY_SOURCE call these. */
 WRAP(int, -1, __open_2, (const char *path, int flags), path, flags)
 WRAP(int, -1, __open64_2, (const char *path, int flags), path, flags)
 WRAP(int, -1, __openat_2, (int fd, const char *path, int flags), fd, path, flags)
@@ -140,7 +140,7 @@ WRAP(int, -1, scandirat64,
      (int fd, const char *path, struct dirent64 ***list, int (*filter)(const struct dirent64 *),
       int (*compare)(const struct dirent64 **, const struct dirent64 **)),
      fd, path, list, filter, compare)
-/* These show programs where the files are. */
+/* The results of these show programs where the files are. */
 WRAP(int, GLOB_ABORTED, glob,
      (const char *path, int flags, int (*failure)(const char *, int), glob_t *found), path, flags,
      failure, found)
@@ -155,7 +155,7 @@ WRAP(int, -1, nftw, (const char *path, __nftw_func_t visit, int fds, int flags),
 WRAP(int, -1, nftw64, (const char *path, __nftw64_func_t visit, int fds, int flags), path, visit,
      fds, flags)
 
-/* The paths of fts_open, which copies them; the caller frees the result. NULL with errno. */
+/* The paths for fts_open, which copies them. The caller frees the result. NULL with errno. */
 static char **rewrite_all(char *const *paths)
 {
 	size_t n = 0, length;
@@ -214,7 +214,7 @@ WRAP(int, -1, fstatat64, (int fd, const char *path, struct stat64 *st, int flags
      flags)
 WRAP(int, -1, statx, (int fd, const char *path, int flags, unsigned int mask, struct statx *st), fd,
      path, flags, mask, st)
-/* called by programs built against a glibc before 2.33 */
+/* Programs built against a glibc before 2.33 call these. */
 WRAP(int, -1, __xstat, (int version, const char *path, struct stat *st), version, path, st)
 WRAP(int, -1, __xstat64, (int version, const char *path, struct stat64 *st), version, path, st)
 WRAP(int, -1, __lxstat, (int version, const char *path, struct stat *st), version, path, st)
@@ -230,7 +230,7 @@ WRAP(int, -1, eaccess, (const char *path, int mode), path, mode)
 WRAP(int, -1, euidaccess, (const char *path, int mode), path, mode)
 WRAP(int, -1, faccessat, (int fd, const char *path, int mode, int flags), fd, path, mode, flags)
 
-/* Extended attributes, which ls asks for */
+/* Extended attributes, which ls reads */
 WRAP(ssize_t, -1, getxattr, (const char *path, const char *name, void *value, size_t size), path,
      name, value, size)
 WRAP(ssize_t, -1, lgetxattr, (const char *path, const char *name, void *value, size_t size), path,

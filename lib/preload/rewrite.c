@@ -27,7 +27,7 @@ static const char *next_word(const char *path, size_t *length)
 	}
 }
 
-/* The rest of `path` after the words; NULL: it does not begin with them. */
+/* The rest of `path` after the words. NULL: it does not begin with them. */
 static const char *behind(const char *path, const char *const *words)
 {
 	size_t length;
