@@ -73,7 +73,7 @@ void address_from_engine(struct sockaddr_storage *to, const struct cm_address *f
 
 static uint8_t packet_life_time(const struct cm_route *q)
 {
-	return q->ack_timeout > 0 ? q->ack_timeout - 1 : 0; /* the timeout is twice that */
+	return q->ack_timeout > 0 ? q->ack_timeout - 1 : 0; /* the timeout is twice this time */
 }
 
 static void take_path(struct id *id, const struct cm_route *q)
@@ -157,7 +157,10 @@ EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	return result(error);
 }
 
-/* The address that an id is bound to takes precedence over `source`. */
+/*
+ * Checks the scopes of both addresses. The address to which an id is bound takes precedence over
+ * `source`.
+ */
 static int check_scopes(struct rdma_cm_id *id, const struct sockaddr *source,
 			const struct sockaddr *destination)
 {
@@ -192,7 +195,9 @@ EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
 		error = check_scopes(id, src_addr, dst_addr);
 	if (error != 0)
 		return result(error);
-	/* From any address: use the destination's family, like a socket that takes both. */
+	/*
+	 * The source is any address, so it takes the destination's family, like a socket for both.
+	 */
 	if (is_mapped(dst_addr) && is_any_ipv6(&request.source))
 		request.source.family = 4;
 	pthread_mutex_lock(&cm_lock);
@@ -238,7 +243,7 @@ EXPORT int rdma_listen(struct rdma_cm_id *id, int backlog)
 	request.id = id_of(id)->handle;
 	error = COMMAND(id_of(id)->device, CM_LISTEN, &request, &reply);
 	if (error == 0)
-		error = id_query(id_of(id)); /* its port is known now */
+		error = id_query(id_of(id)); /* the port is known only now */
 	return result(error);
 }
 
@@ -261,7 +266,9 @@ EXPORT __be16 rdma_get_dst_port(struct rdma_cm_id *id)
 	return port_of(&id->route.addr.dst_storage);
 }
 
-/* rdma_set_option(3). errno also: EOPNOTSUPP for RDMA_OPTION_IB, as RoCE has no path records. */
+/*
+ * rdma_set_option(3). errno also: EOPNOTSUPP for RDMA_OPTION_IB, because RoCE has no path records.
+ */
 EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
 			   size_t optlen)
 {

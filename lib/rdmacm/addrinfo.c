@@ -35,8 +35,8 @@ static int take_hints(struct addrinfo *ai, const struct rdma_addrinfo *hints)
 }
 
 /*
- * Takes queue pair type and port space from the hints; where one is missing it follows from the
- * other one or from the kind of socket.
+ * Takes queue pair type and port space from the hints. If one is missing, it follows from the other
+ * one, or from the kind of socket.
  */
 static void set_service(struct rdma_addrinfo *rai, const struct rdma_addrinfo *hints, bool datagram)
 {
@@ -103,7 +103,7 @@ static int ask(const char *node, const char *service, const struct rdma_addrinfo
 	return error;
 }
 
-/* Only hints were given: uses what they say and what follows from it. */
+/* Only hints were given. Uses what they say, and what follows from that. */
 static int from_hints(const struct rdma_addrinfo *hints, struct rdma_addrinfo *rai)
 {
 	if (hints->ai_flags & ~FLAGS_KNOWN)
@@ -125,9 +125,7 @@ static bool is_consistent(const struct rdma_addrinfo *hints)
 	       hints->ai_qp_type == IBV_QPT_UD;
 }
 
-/*
- * The manual's EAI_QPTYPE is in no header. This is the nearest code that gai_strerror(3) explains.
- */
+/* No header has the manual's EAI_QPTYPE. This is the nearest code that gai_strerror(3) explains. */
 #define QPTYPE_ERROR EAI_SOCKTYPE
 
 /*

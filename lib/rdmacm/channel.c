@@ -30,7 +30,7 @@ static void leave(struct channel *ch)
 }
 
 /*
- * In the child of a fork, where cm_lock is held: the child's copies must neither keep a dead
+ * Called in the child of a fork, where cm_lock is held. The child's copies must neither keep a dead
  * parent's channel alive nor take the parent's octets.
  */
 void channels_forked(void)
@@ -75,7 +75,7 @@ static int create(struct channel *ch)
 {
 	int error = ENODEV;
 
-	/* Only a command shows that an engine is gone: then another engine may be there. */
+	/* Only a command shows that an engine is gone. Then another engine may be there. */
 	for (int tries = 0; tries < 2 && error == ENODEV; tries++) {
 		ch->device = device_home();
 		if (ch->device == NULL)
@@ -109,14 +109,15 @@ EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 
 /*
  * Some programs (rping) destroy a channel while another thread waits on it or is about to. With the
- * kernel's rdma_cm that thread stays in the kernel until the process ends. The same happens here,
- * so a destroyed channel's memory is kept until LIMIT_CM_CHANNELS_KEPT others were destroyed after
- * it.
+ * kernel's rdma_cm that thread stays in the kernel until the process ends. Here, too, the thread
+ * never returns. So a destroyed channel's memory is kept until LIMIT_CM_CHANNELS_KEPT others were
+ * destroyed after it.
  */
 static struct channel *kept, **kept_last = &kept; /* the oldest first */
 
 /*
- * The caller holds cm_lock. Channels with waiting threads do not count: each of them has a thread.
+ * The caller holds cm_lock. Channels with waiting threads do not count, because their number is
+ * limited by that of the threads.
  */
 static void free_oldest(void)
 {
@@ -161,7 +162,7 @@ EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	keep(ch);
 }
 
-/* `channel` may be a pointer to freed memory: the program may have destroyed it. */
+/* `channel` may point to freed memory, because the program may have destroyed the channel. */
 static bool is_open(const struct rdma_event_channel *channel)
 {
 	const struct channel *ch = channels;
@@ -179,7 +180,7 @@ void channel_drop_octets(const struct rdma_event_channel *channel, uint32_t octe
 	if (octets == 0 || !is_open(channel))
 		return;
 	cancel = cancel_off();
-	/* Threads took the octets that are missing here; they will find no event. */
+	/* If octets are missing here, threads took them. Those threads will find no event. */
 	while (octets > 0 && recv(channel->fd, &octet, sizeof(octet), MSG_DONTWAIT) == 1)
 		octets--;
 	cancel_restore(cancel);

@@ -8,7 +8,7 @@
 #define REJECT_VENDOR_OPTION 35u
 #define RETRIES_DEFAULT	     7u
 
-/* rdma_connect(3): the device's attributes limit the parameters. */
+/* The device's attributes limit the parameters (rdma_connect(3)). */
 static int check_parameters(const struct id *id, const struct rdma_conn_param *p)
 {
 	if (id->rdma.qp == NULL && p == NULL)
@@ -24,7 +24,7 @@ static int check_parameters(const struct id *id, const struct rdma_conn_param *p
 	return 0;
 }
 
-/* `known`: the peer's request, or UINT8_MAX. */
+/* `known`: what the peer's request says, or UINT8_MAX. */
 static uint8_t choose(const uint8_t *wanted, uint8_t known, uint8_t limit)
 {
 	if (wanted == NULL || *wanted == UINT8_MAX)
@@ -89,7 +89,7 @@ EXPORT int rdma_connect(struct rdma_cm_id *rdma, struct rdma_conn_param *conn_pa
 
 	if (rdma == NULL)
 		return result(EINVAL);
-	/* Looking up a datagram service needs no queue pair. */
+	/* No queue pair is needed to look up a datagram service. */
 	if (conn_param != NULL || !is_datagram(id))
 		error = check_parameters(id, conn_param);
 	if (error != 0)
@@ -116,7 +116,7 @@ static int accept_in_engine(struct id *id, const struct rdma_conn_param *p)
 
 	if (error != 0)
 		return error;
-	/* As in rdma-core the answer carries the vendor of the request. */
+	/* As in rdma-core, the answer carries the vendor of the request. */
 	request.parameters.ece_vendor = id->remote_ece.vendor_id;
 	if (moves)
 		id_qp_moves(id->rdma.qp, request.steps);
@@ -237,8 +237,8 @@ EXPORT int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 }
 
 /*
- * rdma_set_local_ece(3): only for programs that make their own queue pairs; ours have no options.
- * The wire has 24 bits for the vendor.
+ * rdma_set_local_ece(3): only for programs that make their own queue pairs, because ours have no
+ * options. The wire has 24 bits for the vendor.
  */
 EXPORT int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {

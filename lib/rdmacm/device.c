@@ -26,8 +26,9 @@ static void after_fork_child(void)
 }
 
 /*
- * Called after the first ibv_open_device, which registers the handlers of libibverbs. Handlers that
- * are registered last run first before a fork, so cm_lock is taken before any lock of that library.
+ * Called after the first ibv_open_device, which registers the handlers of libibverbs. Before a
+ * fork, handlers that were registered last run first. So cm_lock is taken before any lock of that
+ * library.
  */
 static void register_fork_handlers(void)
 {
@@ -63,7 +64,10 @@ static struct cm_device *open_device(struct ibv_device *ibv)
 	return d;
 }
 
-/* A context whose engine is gone, or that a parent opened, cannot be used for new objects. */
+/*
+ * Finds or opens the device. A context whose engine is gone, or that a parent opened, cannot be
+ * used for new objects.
+ */
 static struct cm_device *device_enter(struct ibv_device *ibv)
 {
 	for (struct cm_device *d = devices; d != NULL; d = d->next) {
@@ -129,7 +133,7 @@ EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 	int count = 0;
 
 	if (num_devices != NULL)
-		*num_devices = 0; /* some programs check only this */
+		*num_devices = 0; /* some programs check only the number */
 	list = ibv_get_device_list(&count);
 	if (list == NULL)
 		return NULL;

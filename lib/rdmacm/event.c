@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events: taken from the engine, processed here (a connection's queue pair goes to RTS before the
- * program gets the event), acknowledged.
+ * Events are taken from the engine, processed here, and acknowledged. For example, a connection's
+ * queue pair goes to RTS before the program gets the event.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ EXPORT const char *rdma_event_str(enum rdma_cm_event_type event)
 	return "UNKNOWN EVENT";
 }
 
-/* ---- what the engine reported ---- */
+/* ---- what the engine has reported ---- */
 
 static void take_private_data(struct event *e, const struct cm_connect_parameters *p,
 			      const void **data, uint8_t *length)
@@ -92,7 +92,10 @@ static void destroy_unknown(struct id *listener, uint32_t handle)
 
 /* ---- what this library does about it ---- */
 
-/* Makes the new id, of the listener's kind. 0, or an errno and the request is dropped. */
+/*
+ * Makes the new id, of the listener's kind. Returns 0, or an errno, and then the request is
+ * dropped.
+ */
 static int process_request(struct event *e, const struct reply_cm_event *said)
 {
 	struct id *listener = e->of;
@@ -124,7 +127,7 @@ static int process_request(struct event *e, const struct reply_cm_event *said)
 	return 0;
 }
 
-/* If the library made the queue pair it moves it, and the program gets ESTABLISHED. */
+/* If the library made the queue pair, it moves the queue pair, and the program gets ESTABLISHED. */
 static void process_response(struct event *e)
 {
 	struct id *id = e->of;
@@ -138,7 +141,7 @@ static void process_response(struct event *e)
 		return;
 	}
 	id_qp_to_error(id);
-	id_reject(id, 28, NULL, 0); /* consumer reject: protocol-map 193 */
+	id_reject(id, 28, NULL, 0); /* protocol-map 193: rejected by the consumer */
 	e->rdma.event = RDMA_CM_EVENT_CONNECT_ERROR;
 	e->rdma.status = -error;
 }
@@ -191,7 +194,7 @@ static int process(struct event *e, const struct reply_cm_event *said)
 
 /* ---- waiting ---- */
 
-/* The oldest event that the engine shows. False: none. The caller holds cm_lock. */
+/* Takes the oldest event that the engine shows. False: there is none. The caller holds cm_lock. */
 static bool take_shown(struct channel *ch, struct reply_cm_event *said)
 {
 	const void *oldest;
@@ -205,7 +208,10 @@ static bool take_shown(struct channel *ch, struct reply_cm_event *said)
 	return false;
 }
 
-/* More events wait than are shown, or the octet's event is gone. The caller holds cm_lock. */
+/*
+ * Asks the engine, because more events wait than are shown, or the octet's event is gone. The
+ * caller holds cm_lock.
+ */
 static int ask(struct channel *ch, struct reply_cm_event *said)
 {
 	struct request_handle request = { .handle = ch->handle };
@@ -214,9 +220,9 @@ static int ask(struct channel *ch, struct reply_cm_event *said)
 }
 
 /*
- * Fetches the event that an octet announced, and the id that counts it. EAGAIN: there is no event
- * any more, because its id was destroyed, or moved to another channel, or the channel was
- * destroyed; the caller goes on waiting.
+ * Fetches the event that an octet announced, and the id that counts it. EAGAIN: the event is gone,
+ * because its id was destroyed or moved to another channel, or the channel was destroyed. The
+ * caller goes on waiting.
  */
 static int fetch(struct channel *ch, struct reply_cm_event *said, struct id **of)
 {
@@ -240,7 +246,10 @@ static int fetch(struct channel *ch, struct reply_cm_event *said, struct id **of
 	return error;
 }
 
-/* The engine is gone: every id on the channel gets one event. NULL: all of them have it. */
+/*
+ * The engine is gone. Every id on the channel gets one event. Returns an id that has not got it, or
+ * NULL.
+ */
 static struct id *find_untold(struct channel *ch)
 {
 	const struct handle_map *map = &ch->device->ids;
@@ -269,9 +278,9 @@ static void make_removal(struct event *e, struct id *id)
 }
 
 /*
- * The descriptor is at its end. 0 and e->of is set, or ENODEV, or EAGAIN if the program made the
- * descriptor non-blocking. From then on the descriptor is mute: it is not readable, and nobody
- * blocks in it.
+ * The descriptor is at its end. Returns 0 and sets e->of, or returns ENODEV, or EAGAIN if the
+ * program made the descriptor non-blocking. From then on the descriptor is mute: it is not
+ * readable, and no thread blocks in it.
  */
 static int at_end(struct channel *ch, struct event *e)
 {
@@ -308,7 +317,7 @@ static void end_taking(void *arg)
 	free(t->event);
 }
 
-/* 0, or an errno: EAGAIN if the program made the descriptor non-blocking, EINTR, ENODEV. */
+/* Returns 0, or an errno: EAGAIN if the program made the descriptor non-blocking, EINTR, ENODEV. */
 static int next_event(const struct taker *t)
 {
 	struct channel *ch = t->channel;
@@ -329,18 +338,18 @@ static int next_event(const struct taker *t)
 			return error;
 		if (process(e, &said) == 0)
 			return 0;
-		id_acknowledge(e->of); /* no memory to process it: the event is lost */
+		id_acknowledge(e->of); /* there is no memory to process the event, so it is lost */
 		memset(e, 0, sizeof(*e));
 	}
 }
 
 /*
- * rdma_get_cm_event(3): the next event; blocks unless the program made channel->fd non-blocking.
+ * rdma_get_cm_event(3): the next event. Blocks unless the program made channel->fd non-blocking.
  * Give the event back with rdma_ack_cm_event. errno also: ENOMEM, EAGAIN, EINTR. Any number of
- * threads may call it; they may be cancelled in it.
+ * threads may call it, and may be cancelled in it.
  *
- * Without the address sanitizer: it mistakes a thread that is cancelled here, in the landing pad of
- * pthread_cleanup_push, for one whose stack was overwritten.
+ * Built without the address sanitizer. A thread may be cancelled here, in the landing pad of
+ * pthread_cleanup_push, and the sanitizer mistakes that for an overwritten stack.
  */
 EXPORT __attribute__((no_sanitize_address)) int rdma_get_cm_event(
 	struct rdma_event_channel *channel, struct rdma_cm_event **event)

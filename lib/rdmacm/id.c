@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ids: created, moved to another channel, destroyed when all their events were acknowledged. */
+/*
+ * Ids are created, moved to another channel, and destroyed when all their events were acknowledged.
+ */
 #include <stdlib.h>
 
 #include "rdmacm/types.h"
 
-/* Shared by all ids: a waiting thread checks the counts of its own id. */
+/* All ids share it. A waiting thread checks the counts of its own id. */
 static pthread_cond_t acknowledged = PTHREAD_COND_INITIALIZER;
 
 /* The caller holds cm_lock. */
@@ -29,7 +31,7 @@ struct id *id_find(struct cm_device *d, uint32_t handle)
 	return handle == 0 ? NULL : handle_map_get(&d->ids, handle);
 }
 
-/* The caller holds cm_lock. No event finds the id afterwards. */
+/* Afterwards no event finds the id. The caller holds cm_lock. */
 static int destroy_in_engine(struct id *id)
 {
 	struct request_handle request = { .handle = id->handle };
@@ -39,7 +41,7 @@ static int destroy_in_engine(struct id *id)
 	if (error == 0)
 		channel_drop_octets(id->rdma.channel, reply.octets);
 	if (error == ENODEV)
-		error = 0; /* it went with the engine */
+		error = 0; /* the id went with the engine */
 	if (error == 0)
 		handle_map_remove(&id->device->ids, id->handle);
 	return error;
@@ -109,7 +111,9 @@ int id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_
 	return 0;
 }
 
-/* Programs register memory before they make a queue pair, in the domain that they find here. */
+/*
+ * Programs register memory before they make a queue pair, in the domain that they find in the id.
+ */
 void id_set_device(struct id *id)
 {
 	id->rdma.verbs = id->device->context;
@@ -173,8 +177,9 @@ static void unlock(void *mutex)
 }
 
 /*
- * The caller holds cm_lock, which is released if the thread is cancelled. A child does not wait: it
- * cannot acknowledge its parent's events. Without the address sanitizer: see rdma_get_cm_event.
+ * The caller holds cm_lock, which is released if the thread is cancelled. The child of a fork does
+ * not wait, because it cannot acknowledge its parent's events. Built without the address sanitizer
+ * for the reason given at rdma_get_cm_event.
  */
 static __attribute__((no_sanitize_address)) void await_acknowledgements(struct id *id)
 {
@@ -186,8 +191,8 @@ static __attribute__((no_sanitize_address)) void await_acknowledgements(struct i
 
 /*
  * rdma_destroy_id(3): waits until all events of the id were acknowledged. The program destroys the
- * queue pair first. Without the address sanitizer: a stack frame that it has poisoned stays so if
- * the thread ends in it.
+ * queue pair first. Built without the address sanitizer: if the thread ends in a stack frame that
+ * the sanitizer has poisoned, the frame stays poisoned.
  */
 EXPORT __attribute__((no_sanitize_address)) int rdma_destroy_id(struct rdma_cm_id *rdma)
 {
@@ -260,7 +265,7 @@ int id_migrate(struct id *id, struct rdma_event_channel *channel)
 
 /*
  * rdma_migrate_id(3): waits until the events taken from the old channel were acknowledged. A NULL
- * channel makes the id synchronous; EINVAL if it is already.
+ * channel makes the id synchronous. EINVAL if it is synchronous already.
  */
 EXPORT int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 {

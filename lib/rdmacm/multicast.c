@@ -14,7 +14,7 @@ static socklen_t address_length(const struct sockaddr *a)
 	return a->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 }
 
-/* Which other fields of the address count depends on the family. */
+/* The family says which other members of the address count. */
 static bool is_same(const struct join *j, const struct cm_address *address)
 {
 	struct cm_address mine;
@@ -23,7 +23,7 @@ static bool is_same(const struct join *j, const struct cm_address *address)
 	       mine.family == address->family && gid_equal(&mine.ip, &address->ip);
 }
 
-/* Takes a join out of the list; NULL: not found. The caller holds cm_lock. */
+/* Takes a join out of the list. NULL: there is no such join. The caller holds cm_lock. */
 static struct join *take(struct id *id, const struct cm_address *address, uint64_t cookie)
 {
 	for (struct join **link = &id->joins; *link != NULL; link = &(*link)->next) {
@@ -45,14 +45,19 @@ static struct join *new_join(const struct sockaddr *address, bool send_only, voi
 	if (j == NULL)
 		return NULL;
 	memcpy(&j->address, address, address_length(address));
-	/* atomic: threads join without a lock; relaxed: it only has to be unique */
+	/*
+	 * Atomic, because threads join without a lock. Relaxed, because it only has to be unique.
+	 */
 	j->cookie = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
 	j->send_only = send_only;
 	j->context = context;
 	return j;
 }
 
-/* The join is in the list before the engine knows of it: its event may come before the answer. */
+/*
+ * The join enters the list before the engine knows about it, because its event may come before the
+ * answer.
+ */
 static int join_in_engine(struct id *id, struct join *j, const struct cm_address *group)
 {
 	struct request_cm_join request = {
@@ -121,7 +126,7 @@ EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *id,
 		    mc_join_attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, context);
 }
 
-/* The queue pair is attached before the program is told that it has joined. */
+/* The queue pair is attached before the program learns that it has joined. */
 static int attach(struct id *id, struct join *j)
 {
 	int error;

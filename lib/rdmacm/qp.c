@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queue pair of an id: created with defaults for what is missing, and moved through its states.
+ * The queue pair of an id. It is created with defaults for what the program left out, and moved
+ * through its states.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -123,7 +124,7 @@ EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr,
 	return result(id_qp_attributes(id_of(id), qp_attr, qp_attr_mask));
 }
 
-/* Steps are taken in this order. */
+/* The state after all these steps, which are taken in this order. */
 static enum ibv_qp_state state_after(uint32_t steps)
 {
 	if ((steps & CM_QP_ERR) != 0)
@@ -213,7 +214,7 @@ static int fill_domain(struct id *id, struct ibv_qp_init_attr_ex *init)
 	return init->pd != NULL ? 0 : errno;
 }
 
-/* A queue without requests still needs a CQ. */
+/* Even a queue without requests needs a CQ. */
 static uint32_t cq_size(const struct ibv_cq *given, uint32_t requests)
 {
 	return given != NULL ? 0 : MAX_OF(requests, 1u);
@@ -242,8 +243,8 @@ static int fill_queues(struct id *id, struct ibv_qp_init_attr_ex *init)
 }
 
 /*
- * A datagram queue pair does not depend on its peers, so it goes to RTS at once. Mostly the command that
- * created it has done that.
+ * A datagram queue pair does not depend on its peers, so it goes to RTS at once. Usually the
+ * command that created it has already done that.
  */
 static int start(struct id *id, struct ibv_qp *qp)
 {
@@ -284,7 +285,7 @@ EXPORT int rdma_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex
 		if (qp != NULL)
 			ibv_destroy_qp(qp);
 		id_cqs_restore(id, before);
-		/* programs retry with smaller sizes and the same struct */
+		/* Programs retry with smaller sizes and the same struct. */
 		init->send_cq = send_cq;
 		init->recv_cq = recv_cq;
 		return result(error);
@@ -295,7 +296,7 @@ EXPORT int rdma_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex
 	return 0;
 }
 
-/* rdma_create_qp(3): `pd` may be NULL for the id's domain. As rdma_create_qp_ex. */
+/* rdma_create_qp(3): does what rdma_create_qp_ex does. `pd` NULL: the id's domain. */
 EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
 	struct ibv_qp_init_attr_ex extended = { 0 };

@@ -19,7 +19,7 @@ static bool is_link_local(const struct sockaddr *a)
 	return a != NULL && a->sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr);
 }
 
-/* 0; ENODEV: only other interfaces have the address; or an errno of getifaddrs. */
+/* Returns 0; ENODEV: only other interfaces have the address; or an errno of getifaddrs. */
 static int check_owner(const struct in6_addr *address, uint32_t scope)
 {
 	bool others = false, owns = false;

@@ -75,7 +75,7 @@ EXPORT int rdma_create_srq_ex(struct rdma_cm_id *rdma, struct ibv_srq_init_attr_
 	return 0;
 }
 
-/* rdma_create_srq(3): `pd` may be NULL for the id's domain. As rdma_create_srq_ex. */
+/* rdma_create_srq(3): does what rdma_create_srq_ex does. `pd` NULL: the id's domain. */
 EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
 	struct ibv_srq_init_attr_ex extended = { 0 };

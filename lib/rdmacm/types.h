@@ -4,16 +4,16 @@
  * This library shows them to programs as the structs of <rdma/rdma_cma.h>, moves the queue pairs
  * that it made, and waits where a program asked it to.
  *
- * The rdma_* functions follow their manual pages. Unless its comment says otherwise a function
+ * The rdma_* functions follow their manual pages. Unless its comment says otherwise, a function
  * returns 0, or -1 with errno: EINVAL if a required argument is NULL, ENODEV if the engine is gone,
  * or the errno with which the engine refused the command.
  *
  * The lock cm_lock protects what several threads may use: the tables of devices, channels and ids,
  * and each id's counts of delivered and acknowledged events. It is also held while an event is
- * fetched and while an id is destroyed or migrated, so that an event always finds its id. A command
- * that causes an event and stores its answer in the id runs under it as well, so that the thread
- * that takes the event sees the answer. The rest of an id belongs to its program: as in rdma-core,
- * two threads must not use one id at once, except to take and acknowledge its events.
+ * fetched, and while an id is destroyed or migrated, so that an event always finds its id. A
+ * command that causes an event and stores its answer in the id also runs under it, so that the
+ * thread that takes the event sees the answer. The rest of an id belongs to its program: as in
+ * rdma-core, two threads must not use one id at once, except to take and acknowledge its events.
  */
 #ifndef RDMACM_TYPES_H
 #define RDMACM_TYPES_H
@@ -31,7 +31,7 @@
 #include "queue/event_ring.h"
 #include "verbs/private_node.h"
 
-/* The project is built with hidden visibility; this marks what rdmacm.map exports. */
+/* Marks what rdmacm.map exports, because the project is built with hidden visibility. */
 #define EXPORT __attribute__((visibility("default")))
 
 /* A device that this library has opened. It stays open, even after its engine is gone. */
@@ -49,7 +49,7 @@ struct channel {
 	struct rdma_event_channel rdma;
 	struct cm_device *device;
 	uint32_t handle;
-	uint32_t taken; /* of the ring's records */
+	uint32_t taken; /* records taken from the ring */
 	struct event_page *ring;
 	int idle_fd; /* -1: not in use. Atomic: read while another thread sets it (events.h) */
 	uint32_t waiting; /* threads that are taking an event from it */
@@ -83,8 +83,8 @@ struct id {
 	struct join *joins;
 	uint32_t srq_wr; /* capacity of the SRQ made by rdma_create_srq */
 	/*
-	 * rdma_create_ep: for the listener's new connections; `greeting`: private data to connect
-	 * with
+	 * rdma_create_ep: for the listener's new connections. `greeting`: the private data with
+	 * which to connect.
 	 */
 	struct ibv_qp_init_attr *init;
 	struct ibv_pd *init_pd;
@@ -127,8 +127,8 @@ static inline bool is_datagram(const struct id *id)
 /* ---- device.c ---- */
 
 /*
- * The device on which new channels are made: the first engine that answers. NULL with errno: none
- * does.
+ * The device on which new channels are made: that of the first engine that answers. NULL with
+ * errno: no engine does.
  */
 struct cm_device *device_home(void);
 static inline bool device_is_inherited(const struct cm_device *d)
@@ -142,42 +142,50 @@ static inline bool device_is_inherited(const struct cm_device *d)
 
 /* ---- channel.c ---- */
 
-/* Brackets everything that a thread does to take an event, so that the channel is not freed. */
+/*
+ * Called before and after everything that a thread does to take an event, so that the channel is
+ * not freed.
+ */
 void channel_enter(struct channel *ch);
 void channel_leave(struct channel *ch);
 /*
- * Waits for an octet, with the thread's cancel state set to `cancelstate`. 0, ENODEV (the engine is
- * gone) or an errno of recv. Does not return once the channel was destroyed.
+ * Waits for an octet, while the thread's cancel state is `cancelstate`. Returns 0, ENODEV (the
+ * engine is gone) or an errno of recv. Does not return once the channel was destroyed.
  */
 int channel_wait(struct channel *ch, int cancelstate);
 /*
- * Drops octets of the channel whose events the engine has discarded. The caller holds cm_lock since
- * the engine said so.
+ * Drops octets of the channel whose events the engine has discarded. The caller has held cm_lock
+ * since the engine said so.
  */
 void channel_drop_octets(const struct rdma_event_channel *channel, uint32_t octets);
 void channels_forked(void);
 
 /* ---- id.c ---- */
 
-/* 0 or an errno. A NULL channel makes the id synchronous. */
+/* Creates an id. A NULL channel makes it synchronous. Returns 0 or an errno. */
 int id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
 	      enum ibv_qp_type qp_type, struct id **out);
 /* Makes the id of a connection request, on the listener's channel. NULL: out of memory. */
 struct id *id_adopt(struct id *listener, uint32_t handle);
-/* The id is bound: fills in what programs see of its device. The caller holds cm_lock. */
+/*
+ * Called when the id is bound. Fills in what programs see of its device. The caller holds cm_lock.
+ */
 void id_set_device(struct id *id);
 /* The caller holds cm_lock. */
 struct id *id_find(struct cm_device *d, uint32_t handle);
-/* Moves the id to `channel`, or to one of its own (NULL). 0 or an errno. */
+/* Moves the id to `channel`, or to one of its own (NULL). Returns 0 or an errno. */
 int id_migrate(struct id *id, struct rdma_event_channel *channel);
 /* The program is done with an event of the id. */
 void id_acknowledge(struct id *id);
 
 /* ---- address.c ---- */
 
-/* 0; EINVAL or EAFNOSUPPORT: neither IPv4 nor IPv6 (the latter: another known family). */
+/*
+ * Returns 0; EINVAL or EAFNOSUPPORT: the address is neither IPv4 nor IPv6 (EAFNOSUPPORT: its family
+ * is another known one).
+ */
 int address_to_engine(struct cm_address *to, const struct sockaddr *from);
-/* mapped: an IPv4 address is shown as an IPv4-mapped IPv6 one. */
+/* mapped: an IPv4 address becomes an IPv4-mapped IPv6 one. */
 void address_from_engine(struct sockaddr_storage *to, const struct cm_address *from, bool mapped);
 /* The caller holds cm_lock. */
 void id_take_route(struct id *id, const struct cm_route *q);
@@ -187,13 +195,15 @@ int id_query(struct id *id);
 /* ---- scope.c ---- */
 
 /*
- * Checks an address to bind to. 0; EINVAL: link-local without an interface; ENODEV: no such
- * interface, or it does not have the address; or an errno of getifaddrs(3) or if_indextoname(3).
+ * Checks an address to bind to. 0; EINVAL: it is link-local without an interface; ENODEV: there is
+ * no such interface, or the interface does not have the address; or an errno of getifaddrs(3) or
+ * if_indextoname(3).
  */
 int scope_check_source(const struct sockaddr *source);
 /*
  * Checks a destination. Its interface matters if the source (may be NULL) names none. 0;
- * ENETUNREACH: no such interface; ENODEV: not the device's interface; or an errno as above.
+ * ENETUNREACH: there is no such interface; ENODEV: it is not the device's interface; or an errno as
+ * above.
  */
 int scope_check_destination(const struct id *id, const struct sockaddr *source,
 			    const struct sockaddr *destination);
@@ -218,8 +228,8 @@ struct id_cqs {
 struct id_cqs id_cqs_of(const struct id *id);
 void id_cqs_restore(struct id *id, struct id_cqs before);
 /*
- * Makes CQs with channels of their own where the id has none. A size of 0: none needed. 0 or an
- * errno.
+ * Makes CQs with channels of their own if the id has none. A size of 0 means that none is needed.
+ * Returns 0 or an errno.
  */
 int id_make_cqs(struct id *id, uint32_t send_size, uint32_t recv_size);
 void id_destroy_cqs(struct id *id);
@@ -232,10 +242,10 @@ int id_move_qp(struct id *id, struct ibv_qp *qp, uint32_t steps, enum cm_then th
 /* The steps that the id's connected queue pair still lacks to reach RTS. */
 uint32_t id_steps_to_rts(const struct id *id);
 /*
- * Record the new state of a queue pair in struct ibv_qp, atomically, because other threads read it to
- * post requests. Call id_qp_moves before a command that
- * takes these steps: the command's event may reach another thread, which may destroy the queue pair
- * before the command returns. Call id_qp_moved_in_part after a command that failed.
+ * Record the new state of a queue pair in struct ibv_qp. The state is atomic, because other threads
+ * read it to post requests. Call id_qp_moves before a command that takes these steps. The command's
+ * event may reach another thread, which may destroy the queue pair before the command returns. Call
+ * id_qp_moved_in_part after a command that failed.
  */
 void id_qp_moves(struct ibv_qp *qp, uint32_t steps);
 void id_qp_moved_in_part(struct ibv_qp *qp);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rsockets: the calls of socket(2) over queue pairs (rsocket(7)). Each public function behaves like
- * its counterpart without the r, returns -1 with errno likewise, and may be called by any thread; a
- * thread that waits in it may be cancelled. ENODEV: the engine is gone. rs_wire.h is the wire
- * format, rs_flow.h the flow control.
+ * its counterpart without the r: it returns -1 with errno in the same cases, any thread may call
+ * it, and a thread that waits in it may be cancelled. ENODEV: the engine is gone. rs_wire.h is the
+ * wire format, rs_flow.h the flow control.
  *
  * A socket is found by the number of its descriptor. A stream uses the descriptor of its event
  * channel, a datagram socket that of its UDP socket, so the kernel gives the number to nothing
@@ -16,12 +16,12 @@
  *
  * A thread that has to wait registers first (struct rs_sleeper), looks once more, then polls the
  * completion channel and a descriptor of its own. A thread that changes a socket's state, or takes
- * an event that others may be polling for, wakes the others through their descriptors (rs_wake).
+ * an event for which others may be polling, wakes the others through their descriptors (rs_wake).
  *
  * Locks are taken in this order: send_lock or receive_lock (one call in each direction at a time),
  * lock (everything else in the socket), then the locks of rs_table.c, rs_wake.c and the rest of the
- * library. A thread holds the locks of one socket at a time; a listener's lock is taken with no
- * other held.
+ * library. A thread holds the locks of only one socket at a time. A listener's lock is taken while
+ * no other is held.
  */
 #ifndef RDMACM_RS_H
 #define RDMACM_RS_H
@@ -39,7 +39,9 @@
 #define RS_CONTROL_PLACES 4 /* of the send queue: for credits and for the end of the stream */
 #define RS_QUEUE_MAX	  0xfffe /* credits are counted in 16 bits */
 
-/* The order matters: before a connection, while one is being made, connected, after it. */
+/*
+ * The order matters: states before a connection, while one is being made, connected, and after it.
+ */
 enum rs_state {
 	RS_NEW,
 	RS_BOUND,
@@ -54,7 +56,7 @@ enum rs_state {
 	RS_FAILED, /* the connection broke: see `error` */
 };
 
-/* Sizes: the defaults of /etc/rdma/rsocket, or what a socket's options say. */
+/* Sizes: the defaults of /etc/rdma/rsocket, or those that a socket's options set. */
 struct rs_sizes {
 	uint32_t receive_buffer, send_buffer; /* octets */
 	uint16_t send_queue, receive_queue; /* requests */
@@ -75,7 +77,7 @@ struct rs_memory {
 	struct ibv_mr *mr;
 };
 
-/* A buffer that is mapped: by us into entry `entry` of the peer's table, or (-1) for local use. */
+/* A mapped buffer: in entry `entry` of the peer's table, or (-1) for local use. */
 struct rs_mapping {
 	struct ibv_mr *mr;
 	uint64_t offset;
@@ -91,7 +93,7 @@ struct rs_stream {
 	struct rs_outflow out;
 	struct rs_memory receive, send, table;
 	uint32_t *lengths; /* ring of lengths, used by `in` */
-	/* The peer's table of buffers: where to publish the next half. */
+	/* The peer's table of buffers, to which the next half is published. */
 	struct rs_sge peer_table;
 	uint32_t peer_entry;
 	bool swap; /* the peer's byte order differs from ours */
@@ -103,8 +105,10 @@ struct rs_stream {
 	bool connect_reported; /* a second rconnect() answers EISCONN */
 	/* of listeners */
 	struct rs_socket *ready, **ready_end; /* connections that raccept() can return */
-	int backlog, asked; /* asked: connections in `ready` or being accepted */
-	/* of accepted connections: the listener; NULL once raccept() has returned the connection */
+	int backlog, asked; /* connections in `ready` or being accepted */
+	/*
+	 * Of an accepted connection: its listener. NULL once raccept() has returned the connection.
+	 */
 	struct rs_socket *listener;
 	struct rs_socket *next_ready;
 };
@@ -175,7 +179,7 @@ void rs_sizes_clamp(struct rs_sizes *s, uint32_t device_max);
 
 /* ---- rs_table.c ---- */
 
-/* 0 or ENOMEM. The table owns the socket's first reference. */
+/* Enters the socket. The table owns its first reference. Returns 0 or ENOMEM. */
 int rs_enter(struct rs_socket *s);
 /* Takes a reference. NULL with errno EBADF. */
 struct rs_socket *rs_get(int fd);
@@ -189,7 +193,9 @@ struct rs_socket *rs_leave(int fd);
 
 struct rs_socket *rs_new(int domain, int type);
 void rs_free(struct rs_socket *s);
-/* After rs_leave: ends the connection, wakes waiting threads, gives the reference back. */
+/*
+ * Ends the connection, wakes waiting threads, and gives the reference back. Called after rs_leave.
+ */
 void rs_finish(struct rs_socket *s);
 /* Copies like getsockname(2): truncates the address and reports its full length. */
 void rs_copy_address(const struct sockaddr_storage *from, struct sockaddr *to, socklen_t *length);
@@ -205,15 +211,15 @@ struct rs_sleeper {
 	struct rs_sleeper *next, **link;
 };
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 int rs_sleeper_begin(struct rs_sleeper *w, const struct rs_socket *only);
 void rs_sleeper_drain(struct rs_sleeper *w);
 void rs_sleeper_end(struct rs_sleeper *w);
 int64_t rs_now_us(void);
 
 /*
- * poll(2) with the thread's cancel state set to `cancelstate` meanwhile; it is disabled before and
- * afterwards. `cancelled(argument)` runs if the thread is cancelled.
+ * poll(2) during which the thread's cancel state is `cancelstate`. Cancelling is disabled before
+ * and afterwards. `cancelled(argument)` runs if the thread is cancelled.
  */
 int rs_poll_cancellable(struct pollfd *p, nfds_t nfds, int patience_ms, int cancelstate,
 			void (*cancelled)(void *), void *argument);
@@ -230,12 +236,12 @@ void rs_arm(struct rs_socket *s);
 /* Call when the completion channel is readable: takes its events and wakes other threads. */
 void rs_take_events(struct rs_socket *s);
 /*
- * Waits until the condition is true. 0, EAGAIN (must_not_wait, and it is false) or EINTR. Releases
- * the lock while it sleeps. The thread may be cancelled there, if the call holds one reference and
- * took send_lock or receive_lock with rs_direction_begin.
+ * Waits until the condition is true. 0, EINTR, or EAGAIN: it is false, and the call must not wait.
+ * Releases the lock while it sleeps. The thread may be cancelled there, if the call holds one
+ * reference and took send_lock or receive_lock with rs_direction_begin.
  */
 int rs_wait(struct rs_socket *s, rs_condition *is_true, bool must_not_wait);
-/* The same at the end of a socket: signals do not interrupt it. EAGAIN after `patience_ms`. */
+/* The same when a socket ends. Signals do not interrupt it. EAGAIN after `patience_ms`. */
 int rs_linger(struct rs_socket *s, rs_condition *is_true, int patience_ms);
 void rs_direction_begin(pthread_mutex_t *lock);
 void rs_direction_end(void);
@@ -251,8 +257,8 @@ enum rs_posted {
 };
 int rs_stream_post(struct rs_socket *s, uint32_t message, enum rs_posted what);
 /*
- * RDMA WRITE of up to two pieces, from the send buffer or inline. `octets`: how many the send
- * buffer holds for it.
+ * An RDMA WRITE of up to two pieces, from the send buffer or inline. `octets`: how many octets of
+ * the send buffer it uses.
  */
 struct rs_write {
 	struct ibv_sge sge[2];
@@ -273,7 +279,7 @@ rs_condition rs_may_send, rs_may_send_or_gone, rs_has_data_or_gone, rs_all_is_se
 
 /* ---- rs_endpoint.c ---- */
 
-/* 0 or an errno; after an error rs_endpoint_close frees the parts that were made. */
+/* Returns 0 or an errno. After an error, rs_endpoint_close frees the parts that were made. */
 int rs_endpoint_open(struct rs_socket *s);
 void rs_endpoint_close(struct rs_socket *s);
 int rs_memory_open(struct rs_memory *m, struct ibv_pd *pd, size_t size, int access);
@@ -281,16 +287,16 @@ void rs_memory_close(struct rs_memory *m);
 /* Makes a non-blocking completion channel. */
 int rs_open_completions(struct rs_socket *s, struct ibv_context *context);
 void rs_greet(const struct rs_socket *s, uint8_t greeting[RS_GREETING_SIZE]);
-/* false: not a greeting of this protocol. */
+/* False: this is not a greeting of this protocol. */
 bool rs_take_greeting(struct rs_socket *s, const void *data, size_t length);
 
 /* ---- rs_connect.c ---- */
 
-/* The channel is readable. Called by the service thread. */
+/* Called by the service thread when the channel is readable. */
 void rs_connection_progress(struct rs_socket *s);
 /*
- * 0, or the errno of a connection that does not exist (EAGAIN: not yet, and the call must not
- * wait). The caller holds the lock.
+ * Waits for the connection. Returns 0, or an errno: the connection does not exist (EAGAIN: not yet,
+ * and the call must not wait). The caller holds the lock.
  */
 int rs_await_connection(struct rs_socket *s, int flags);
 /* rconnect() of a stream: 0 or an errno. */
@@ -300,7 +306,7 @@ int rs_error_of_event(const struct rdma_cm_event *event);
 /* ---- rs_listen.c: with no lock held ---- */
 
 void rs_listener_progress(struct rs_socket *listener);
-/* The connection being accepted is established, or (false) has failed. */
+/* The connection that is being accepted is established, or (false) has failed. */
 void rs_listener_hears(struct rs_socket *child, bool established);
 /* Closes the connections that raccept() has not returned. */
 void rs_listener_close(struct rs_socket *listener);
@@ -327,26 +333,26 @@ struct rs_cursor {
 
 void rs_copy_from(struct rs_cursor *c, void *to, size_t length);
 void rs_copy_to(struct rs_cursor *c, const void *from, size_t length);
-/* The total length in octets; -1 with errno EINVAL: too long. */
+/* The total length in octets. -1 with errno EINVAL: it is too long. */
 ssize_t rs_iov_length(const struct iovec *iov, size_t count);
 
-/* ---- rs_send.c, rs_receive.c: a reference held ---- */
+/* ---- rs_send.c, rs_receive.c: the caller holds a reference ---- */
 
-/* The number of octets, or -1 with errno. */
+/* Return the number of octets, or -1 with errno. */
 ssize_t rs_stream_send(struct rs_socket *s, const struct iovec *iov, size_t count, int flags);
 ssize_t rs_stream_receive(struct rs_socket *s, const struct iovec *iov, size_t count, int flags);
 
 /* ---- rs_iomap.c ---- */
 
 /*
- * Tells the peer of entries that it does not know yet. The caller holds lock and send_lock. 0 or an
- * errno.
+ * Tells the peer about entries that it does not know yet. The caller holds lock and send_lock.
+ * Returns 0 or an errno.
  */
 int rs_tell_mappings(struct rs_socket *s, int flags);
 void rs_free_mappings(struct rs_socket *s);
-/* Stores the rest of the mapped buffer from the offset on. false: nothing is mapped there. */
+/* Stores the rest of the mapped buffer from the offset on. False: nothing is mapped there. */
 bool rs_find_mapped(const struct rs_socket *s, uint64_t offset, struct rs_sge *left);
-/* As rs_stream_send, into a mapped buffer of the peer. */
+/* Does what rs_stream_send does, into a mapped buffer of the peer. */
 ssize_t rs_stream_send_to(struct rs_socket *s, const struct iovec *iov, uint64_t offset, int flags);
 
 /* ---- rs_poll.c ---- */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connecting, step by step as events arrive on the socket's channel, in the service thread. */
+/*
+ * Connecting, step by step. The service thread takes a step when an event arrives on the socket's
+ * channel.
+ */
 #include <poll.h>
 
 #include "rdmacm/rsockets/rs.h"
@@ -29,7 +32,7 @@ static void established(struct rs_socket *s)
 {
 	s->state = RS_CONNECTED;
 	s->readable = s->writable = true;
-	rs_process(s); /* the peer may have sent something already */
+	rs_process(s); /* the peer may already have sent something */
 	rs_wake(s);
 }
 
@@ -43,7 +46,7 @@ static int ask_for_connection(struct rs_socket *s)
 		.private_data_len = sizeof(greeting),
 		.flow_control = 1,
 		.retry_count = 7,
-		.rnr_retry_count = 7, /* for ever: a slow peer is not a dead one */
+		.rnr_retry_count = 7, /* for ever, because a slow peer is not a dead one */
 	};
 	int error = rs_endpoint_open(s);
 

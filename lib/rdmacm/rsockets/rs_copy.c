@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copying between a program's vectors and contiguous memory. */
+/* Copies between a program's vectors and contiguous memory. */
 #include <limits.h>
 
 #include "rdmacm/rsockets/rs.h"

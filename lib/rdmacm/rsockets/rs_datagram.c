@@ -14,7 +14,7 @@
 
 int rs_datagrams_open(struct rs_socket *s)
 {
-	/* the system call, because socket() of librspreload.so would make an rsocket */
+	/* Uses the system call, because socket() of librspreload.so would make an rsocket. */
 	s->fd = (int)syscall(SYS_socket, s->domain, SOCK_DGRAM, 0);
 	if (s->fd < 0)
 		return errno;
@@ -121,7 +121,7 @@ void rs_datagrams_arm(struct rs_socket *s)
 }
 
 /*
- * A queue pair has failed, so a program that waits for datagrams might wait for ever: every call
+ * A queue pair has failed. A program that waits for datagrams might wait for ever. So every call
  * reports the error, once what was received before has been read.
  */
 static void break_off(struct rs_socket *s, const struct rs_local *l, int error)
@@ -143,7 +143,7 @@ int rs_local_post_receive(struct rs_local *l, uint32_t slot)
 	return ibv_post_recv(l->id->qp, &request, &bad);
 }
 
-/* A link-local sender's interface is the interface of our own address. */
+/* If our own address is link-local, its interface is also that of a link-local sender. */
 static uint32_t scope_of(const struct sockaddr_storage *a)
 {
 	return a->ss_family == AF_INET6
@@ -169,7 +169,7 @@ static void take_received(struct rs_socket *s, struct rs_local *l, const struct 
 		rs_deliver(s, &source, octets + header, length - header);
 	error = rs_local_post_receive(l, slot);
 	if (error != 0)
-		break_off(s, l, error); /* each request that is not posted leaves one fewer */
+		break_off(s, l, error); /* each request that cannot be posted leaves one fewer */
 }
 
 static void take_sent(struct rs_socket *s, struct rs_local *l, const struct ibv_wc *wc)
@@ -246,7 +246,10 @@ static int post(struct rs_destination *d, const uint8_t *octets, size_t length)
 	return 0;
 }
 
-/* The destination is held meanwhile: rconnect() in another thread may name another one. */
+/*
+ * Waits for room. The destination is held meanwhile, because rconnect() in another thread may name
+ * another one.
+ */
 static int await_room(struct rs_socket *s, struct rs_destination *d, int flags)
 {
 	int error = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagram rsockets. Each has a UDP socket of the kernel, whose address is the socket's name, and
- * one UD queue pair for each local address that it sends from. A datagram for an address whose
- * queue pair is not known yet goes over UDP, with a header that names our queue pair; the peer
- * answers with its own.
+ * Datagram rsockets. Each has a UDP socket of the kernel, whose address is the socket's name. It
+ * also has one UD queue pair for each local address from which it sends. A datagram for an address
+ * whose queue pair is not known yet goes over UDP, with a header that names our queue pair. The
+ * peer answers with its own.
  *
  * So the kernel must have the addresses, too. A port with addresses that the kernel does not know
  * has no datagram rsockets.
@@ -16,7 +16,7 @@
 /* One local address (with the UDP socket's port) and its queue pair. */
 struct rs_local {
 	struct sockaddr_storage address;
-	uint8_t header[RS_DATAGRAM_HEADER_MAX]; /* prepended to every datagram sent from here */
+	uint8_t header[RS_DATAGRAM_HEADER_MAX]; /* prepended to every datagram from here */
 	size_t header_length;
 	uint32_t longest; /* octets of the longest datagram, with its header */
 	struct rdma_cm_id *id;
@@ -40,7 +40,7 @@ struct rs_destination {
 	struct rs_destination *next;
 };
 
-/* The longest datagram comes over UDP: its header there may be shorter than RS_UDP_HEADER_MAX. */
+/* The longest datagram comes over UDP, where its header may be shorter than RS_UDP_HEADER_MAX. */
 #define RS_DATAGRAM_ROOM (LIMIT_RS_DATAGRAM + RS_UDP_HEADER_MAX - RS_UDP_HEADER_MIN)
 
 struct rs_datagram {
@@ -61,12 +61,12 @@ void rs_deliver(struct rs_socket *s, const struct sockaddr_storage *source, cons
 
 /* ---- rs_datagram.c ---- */
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 int rs_local_post_receive(struct rs_local *l, uint32_t slot);
 
 /* ---- rs_local.c ---- */
 
-/* Finds or makes the local address that reaches `to`. 0 or an errno. */
+/* Finds or makes the local address that reaches `to`. Returns 0 or an errno. */
 int rs_local_for(struct rs_socket *s, const struct sockaddr *to, struct rs_local **local);
 void rs_local_free(struct rs_local *l);
 
@@ -74,11 +74,11 @@ void rs_local_free(struct rs_local *l);
 
 bool rs_same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 /*
- * Finds or makes the destination. 0 or an errno. The next call may free a destination that is not
- * in use: when the table is full, the least recently used one goes.
+ * Finds or makes the destination. Returns 0 or an errno. The next call may free a destination that
+ * is not in use: when the table is full, the least recently used one is dropped.
  */
 int rs_destination_for(struct rs_socket *s, const struct sockaddr *to, struct rs_destination **d);
-/* The peer's queue pair is `qpn`: resolves the path to it. */
+/* The peer's queue pair is `qpn`. Resolves the path to it. */
 void rs_destination_resolve(struct rs_socket *s, struct rs_destination *d, uint32_t qpn);
 void rs_destinations_progress(struct rs_socket *s);
 void rs_destinations_free(struct rs_socket *s);

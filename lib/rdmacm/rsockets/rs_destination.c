@@ -41,7 +41,10 @@ static int begin_resolving(struct rs_socket *s, struct rs_destination *d)
 	struct id *id;
 	int error;
 
-	/* Clear the port: the id does not own it. sin_port and sin6_port have the same offset. */
+	/*
+	 * Clears the port, because the id does not own it. sin_port and sin6_port have the same
+	 * offset.
+	 */
 	((struct sockaddr_in *)&source)->sin_port = 0;
 	d->resolving = true;
 	s->datagrams.resolving++;
@@ -60,7 +63,7 @@ static int begin_resolving(struct rs_socket *s, struct rs_destination *d)
 	return error;
 }
 
-/* If this fails datagrams go on over UDP, and the peer's next answer tries again. */
+/* If this fails, datagrams go on over UDP, and the peer's next answer tries again. */
 void rs_destination_resolve(struct rs_socket *s, struct rs_destination *d, uint32_t qpn)
 {
 	if (d->ah != NULL && d->qpn != qpn) {
@@ -148,7 +151,7 @@ static bool is_in_use(const struct rs_socket *s, const struct rs_destination *d)
 	return d->uses != 0 || d == s->datagrams.peer || d == s->datagrams.last;
 }
 
-/* 0, or ENOBUFS: all of them are in use. */
+/* Returns 0, or ENOBUFS: all destinations are in use. */
 static int make_room(struct rs_socket *s)
 {
 	struct rs_destination **oldest = NULL, *d;
@@ -165,7 +168,7 @@ static int make_room(struct rs_socket *s)
 	return 0;
 }
 
-/* Takes it out of the list. NULL: not found, and *count is the list's length. */
+/* Takes the destination out of the list. NULL: it is not there, and *count is the list's length. */
 static struct rs_destination *take_known(struct rs_socket *s,
 					 const struct sockaddr_storage *address, uint32_t *count)
 {

@@ -20,7 +20,7 @@ int rs_memory_open(struct rs_memory *m, struct ibv_pd *pd, size_t size, int acce
 
 void rs_memory_close(struct rs_memory *m)
 {
-	/* Do not free memory that the queue pair may still write into. */
+	/* Keeps memory into which the queue pair may still write. */
 	if (m->mr == NULL || ibv_dereg_mr(m->mr) == 0)
 		free(m->octets);
 	*m = (struct rs_memory){ 0 };
@@ -169,7 +169,7 @@ bool rs_take_greeting(struct rs_socket *s, const void *data, size_t length)
 	if (data == NULL || !rs_greeting_load(&g, data, length))
 		return false;
 	t->peer_table = g.table;
-	t->peer_entry = 1 % g.table.length; /* the greeting is the first one */
+	t->peer_entry = 1 % g.table.length; /* the greeting stands for entry 0 */
 	t->swap = g.big_endian != (__BYTE_ORDER == __BIG_ENDIAN);
 	t->peer_iomap = g.table.address + (uint64_t)g.table.length * sizeof(struct rs_sge);
 	t->peer_iomap_entries = g.iomap_entries;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flow control of a stream: how much each end may send, and where it goes. Pure: no clock, no locks
- * (the socket's protects it), no memory of its own.
+ * Flow control of a stream: how much each end may send, and where it goes. Pure: no clock, no lock
+ * (that of the socket protects it), no memory of its own.
  *
  * The receive buffer has two halves. A half is published to the peer as one buffer, and the peer
  * fills it from start to end before it goes on to the next one. A half is published again when as
- * many octets as it holds were taken out: octets arrive in order, so they were the octets of this
+ * many octets as it holds were taken out. Octets arrive in order, so they were the octets of this
  * half.
  *
  *	receive buffer  |......taken|waiting......|landing here->      |
  *	                ^ 0          ^ offset      ^ landed             ^ 2 * half
  *
- * Every message needs a credit, too. Messages are numbered from 0 and wrap at 2^16; "granted" is
- * the total number that may have been sent.
+ * Every message also needs a credit. Messages are numbered from 0, and the numbers wrap at 2^16.
+ * "granted" is the total number of messages that may have been sent.
  */
 #ifndef RDMACM_RS_FLOW_H
 #define RDMACM_RS_FLOW_H
@@ -45,9 +45,9 @@ struct rs_inflow {
 
 /* The greeting publishes the first half. `length` has credits + 1 entries. */
 void rs_inflow_init(struct rs_inflow *f, uint32_t half, uint16_t credits, uint32_t *length);
-/* Octets have landed. false: more than the peer had room or credits for. */
+/* Octets have landed. False: they are more than the peer had room or credits for. */
 bool rs_inflow_announce(struct rs_inflow *f, uint32_t octets);
-/* A message arrived that carries no data. */
+/* A message without data has arrived. */
 void rs_inflow_pass(struct rs_inflow *f);
 
 static inline bool rs_inflow_waits(const struct rs_inflow *f)
@@ -56,8 +56,8 @@ static inline bool rs_inflow_waits(const struct rs_inflow *f)
 }
 
 /*
- * The next piece that can be read, of up to `wanted` octets; length 0: nothing. To look ahead, call
- * this and rs_inflow_take on a copy of the struct.
+ * The next piece that can be read, of up to `wanted` octets. Length 0: there is nothing. To look
+ * ahead, call this and rs_inflow_take on a copy of the struct.
  */
 struct rs_piece rs_inflow_next(const struct rs_inflow *f, uint32_t wanted);
 void rs_inflow_take(struct rs_inflow *f, uint32_t octets);
@@ -65,7 +65,7 @@ void rs_inflow_take(struct rs_inflow *f, uint32_t octets);
 /* Whether credits or a buffer should be announced to the peer. */
 bool rs_inflow_owes(const struct rs_inflow *f);
 /*
- * Announces them: returns how many messages the peer may have sent in total, and the half to
+ * Announces them. Returns how many messages the peer may have sent in total, and the half to
  * publish (length 0: none).
  */
 uint16_t rs_inflow_grant(struct rs_inflow *f, struct rs_piece *half);
@@ -94,7 +94,7 @@ static inline bool rs_outflow_may_send(const struct rs_outflow *f, uint32_t targ
 	return rs_outflow_ready(f) && f->sent != f->granted && target > 0;
 }
 
-/* The next octets of the buffer, as two pieces if they wrap; returns the number of pieces. */
+/* The next octets of the buffer, as two pieces if they wrap. Returns the number of pieces. */
 int rs_outflow_pieces(const struct rs_outflow *f, uint32_t octets, struct rs_piece pieces[2]);
 /* A message that uses this many octets of the buffer (inline: 0) is under way. */
 void rs_outflow_sent(struct rs_outflow *f, uint32_t octets);

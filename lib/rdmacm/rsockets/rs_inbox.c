@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams that were received and not yet read. There is memory for as many as receive requests,
- * allocated with the first queue pair. As with UDP a datagram that finds no room is dropped, so no
- * peer can make the process allocate memory.
+ * Datagrams that were received and not read yet. There is memory for as many of them as there are
+ * receive requests. It is allocated with the first queue pair. As with UDP, a datagram that finds
+ * no room is dropped, so no peer can make the process allocate memory.
  */
 #include <stdlib.h>
 
@@ -48,7 +48,7 @@ void rs_deliver(struct rs_socket *s, const struct sockaddr_storage *source, cons
 	rs_wake(s);
 }
 
-/* The result is valid until the lock is released. */
+/* Takes the first datagram. The result is valid until the lock is released. */
 static const struct rs_datagram *take_first(struct rs_socket *s)
 {
 	struct rs_datagrams *t = &s->datagrams;

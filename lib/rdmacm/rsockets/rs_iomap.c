@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buffers that the peer writes into directly. riomap() registers one; the next message with data
+ * Buffers into which the peer writes directly. riomap() registers one. The next message with data
  * (rsocket(7)) first announces it in the peer's table.
  */
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 /* ---- the peer's table ---- */
 
-/* This takes a credit and a place in the send queue, as data does. */
+/* Announces one mapping. This takes a credit and a place in the send queue, as data does. */
 static int tell(struct rs_socket *s, struct rs_mapping *m)
 {
 	struct rs_stream *t = &s->stream;
@@ -55,7 +55,7 @@ int rs_tell_mappings(struct rs_socket *s, int flags)
 				: rs_wait(s, rs_may_send_or_gone, rs_must_not_wait(s, flags));
 		if (error == 0 && !s->writable)
 			error = ECONNRESET;
-		/* another thread may have unmapped it while this one waited */
+		/* Another thread may have unmapped it while this one waited. */
 		if (error != 0 || next_untold(s) != m)
 			continue;
 		m->told = true;
@@ -184,7 +184,7 @@ EXPORT int riounmap(int socket, void *buf, size_t len)
 
 /* ---- writing into the peer's buffers ---- */
 
-/* The peer writes its entries into our memory, in our byte order, at any time. */
+/* The peer may write its entries into our memory at any time, in our byte order. */
 bool rs_find_mapped(const struct rs_socket *s, uint64_t offset, struct rs_sge *left)
 {
 	const volatile struct rs_iomap *entry =

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Listeners. As with TCP the peer's connect() succeeds before raccept(): the service thread accepts
- * connections when they are requested, up to the backlog. Further requests wait in the engine.
+ * Listeners. As with TCP, the peer's connect() succeeds before raccept(): the service thread
+ * accepts connections when they are requested, up to the backlog. Further requests wait in the
+ * engine.
  */
 #include <poll.h>
 
@@ -23,8 +24,8 @@ static void broken(struct rs_socket *listener)
 }
 
 /*
- * Whether an event waits that can be taken now: there is room for it, or it says that the engine is
- * gone.
+ * Whether an event waits that can be taken now, because there is room for it or because the engine
+ * is gone.
  */
 static bool has_event(struct rs_socket *listener)
 {
@@ -33,7 +34,7 @@ static bool has_event(struct rs_socket *listener)
 	return poll(&p, 1, 0) == 1 && (!is_full(listener) || (p.revents & (POLLHUP | POLLERR)));
 }
 
-/* Takes and counts the next request; NULL: there is none, or no room. */
+/* Takes and counts the next request. NULL: there is none, or there is no room. */
 static struct rdma_cm_event *next_request(struct rs_socket *listener)
 {
 	struct rdma_cm_event *event = NULL;
@@ -80,7 +81,7 @@ static struct rs_socket *new_child(struct rs_socket *listener)
 	return s;
 }
 
-/* Moves the id from the listener's channel to one of its own. 0 or an errno. */
+/* Moves the id from the listener's channel to one of its own. Returns 0 or an errno. */
 static int take_id(struct rs_socket *s, struct rdma_cm_id *id)
 {
 	int error;
@@ -167,7 +168,10 @@ void rs_listener_progress(struct rs_socket *listener)
 
 /* ---- accepted ---- */
 
-/* As with TCP: data sent to a connection that is not accepted is lost, without waiting. */
+/*
+ * Closes a connection that is not accepted, without lingering. As with TCP, data sent to it is
+ * lost.
+ */
 static void discard(struct rs_socket *child)
 {
 	pthread_mutex_lock(&child->lock);
@@ -290,7 +294,7 @@ static int await_connection(struct rs_socket *s, struct rs_socket **child)
 /*
  * Renumbers the child to the lowest free descriptor, as accept(2) does. Debian's librspreload.so
  * relies on it: it opens a descriptor of its own first, and its select() finds the socket only if
- * our number is above that one. 0, or an errno and the child is closed.
+ * our number is above that one. Returns 0, or an errno, and then the child is closed.
  */
 static int renumber(struct rs_socket *child)
 {
@@ -303,7 +307,7 @@ static int renumber(struct rs_socket *child)
 	rs_leave(before);
 	child->fd = fcntl(before, F_DUPFD_CLOEXEC, 0);
 	if (child->fd < 0)
-		child->fd = before; /* no lower number is free: keep this one */
+		child->fd = before; /* no lower number is free, so this one stays */
 	error = rs_enter(child);
 	if (child->fd != before)
 		close(before);

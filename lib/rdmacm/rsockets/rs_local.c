@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The queue pairs of a datagram socket: one for each local address that it sends from. */
+/* The queue pairs of a datagram socket: one for each local address from which it sends. */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -36,7 +36,7 @@ static int own_name(int fd, struct sockaddr_storage *a)
 }
 
 /*
- * The address that the kernel would send from. Uses the system call, because socket() of
+ * The address from which the kernel would send. Uses the system call, because socket() of
  * librspreload.so would make an rsocket.
  */
 static int source_for(const struct sockaddr *to, struct sockaddr_storage *a)
@@ -204,6 +204,6 @@ int rs_local_for(struct rs_socket *s, const struct sockaddr *to, struct rs_local
 	l->next = s->datagrams.locals;
 	s->datagrams.locals = l;
 	*local = l;
-	rs_wake(s); /* sleeping threads have one more descriptor to poll */
+	rs_wake(s); /* sleeping threads must now poll one more descriptor */
 	return 0;
 }

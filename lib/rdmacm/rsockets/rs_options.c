@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rsetsockopt(), rgetsockopt(), rfcntl(): the options of rsocket(7), and others that programs use.
+ * rsetsockopt(), rgetsockopt(), rfcntl(). They know the options of rsocket(7), and others that
+ * programs use.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -85,7 +86,7 @@ static int set_tcp(struct rs_socket *s, int name, int value)
 	case TCP_KEEPCNT:
 	case TCP_KEEPINTVL:
 	case TCP_MAXSEG:
-		return 0; /* the queue pair retries by itself, and the path sets the packet size */
+		return 0; /* the queue pair itself retries, and the path sets the packet size */
 	default:
 		return ENOPROTOOPT;
 	}
@@ -126,7 +127,7 @@ static int set_rdma(struct rs_socket *s, int name, int value)
 			rs_entries_from_scale(rs_entries_to_scale((uint32_t)MAX_OF(value, 0)));
 		return 0;
 	default:
-		return ENOPROTOOPT; /* RDMA_ROUTE, too: RoCE has no routes to choose from */
+		return ENOPROTOOPT; /* also RDMA_ROUTE, because RoCE offers no choice of routes */
 	}
 }
 
@@ -151,8 +152,8 @@ static int set_number(struct rs_socket *s, int level, int name, int value)
 }
 
 /*
- * Options that would change our UDP socket without effect on what the program sees. Refused, as on
- * a stream.
+ * Whether an option would change our UDP socket without effect on what the program sees. Such
+ * options are refused, as on a stream.
  */
 static bool is_of_kernel_only(int level, int name)
 {
@@ -251,7 +252,7 @@ static int get_socket(struct rs_socket *s, int name, int *value)
 	}
 }
 
-/* The largest message that fits in one packet of the path. */
+/* The largest message that fits into one packet of the path. */
 static int segment(const struct rs_socket *s)
 {
 	const struct rdma_route *route = &s->stream.id->route;
@@ -328,7 +329,7 @@ static void give(void *to, socklen_t *length, const void *from, socklen_t whole)
 	memcpy(to, from, *length);
 }
 
-/* The few fields that apply here. */
+/* Fills in the few members that apply here. */
 static void give_info(struct rs_socket *s, void *to, socklen_t *length)
 {
 	struct tcp_info info = {

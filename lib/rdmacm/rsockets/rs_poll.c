@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting for several descriptors: rsockets and others. */
+/* Waits for several descriptors, of rsockets and others. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,9 @@ static short revents_of_stream(struct rs_socket *s, short events)
 		found |= events & POLLRDHUP;
 	if (rs_may_send_or_gone(s))
 		found |= events & (POLLOUT | POLLWRNORM);
-	/* programs stop reading when they see one of these, so unread data comes first */
+	/*
+	 * Unread data comes first, because programs stop reading when they see one of these events.
+	 */
 	if (s->state != RS_CONNECTED && !rs_inflow_waits(&s->stream.in))
 		found |= s->state == RS_DISCONNECTED ? POLLHUP : POLLERR;
 	return found;
@@ -42,7 +44,7 @@ static short revents_of_datagrams(struct rs_socket *s, short events)
 		found |= events & (POLLOUT | POLLWRNORM);
 	if (!s->readable)
 		found |= (events & POLLRDHUP) | (s->writable ? 0 : POLLHUP);
-	/* unread datagrams come first */
+	/* Unread datagrams come first. */
 	if (s->datagrams.broken != 0 && !rs_datagram_waits(s))
 		found |= (events & (POLLIN | POLLRDNORM)) | POLLERR;
 	return found;
@@ -108,7 +110,7 @@ static void set_close(struct set *set)
 	set_leave_room(set);
 }
 
-/* Looks for events of one socket. Later ones reach this thread through its sleeper. */
+/* Looks for events of one socket. Later events reach this thread through its sleeper. */
 static void look_at_socket(struct rs_socket *s, struct pollfd *fd, struct pollfd *real, bool arm)
 {
 	pthread_mutex_lock(&s->lock);
@@ -123,7 +125,7 @@ static void look_at_socket(struct rs_socket *s, struct pollfd *fd, struct pollfd
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* How many sockets have events. `arm`: their completion channels will be polled. */
+/* Returns how many sockets have events. `arm`: their completion channels will be polled. */
 static int look(struct set *set, bool arm)
 {
 	int found = 0;
@@ -158,7 +160,7 @@ static int take_others(struct set *set)
 	return found;
 }
 
-/* Looks at everything without waiting. How many entries have events, or -1 with errno. */
+/* Looks at everything without waiting. Returns how many entries have events, or -1 with errno. */
 static int look_once(struct set *set)
 {
 	int found = look(set, false);
@@ -226,7 +228,7 @@ static int sleep_until(struct set *set, int64_t end)
 	return found;
 }
 
-/* `timeout_us`: -1: for ever. */
+/* `timeout_us` -1: waits for ever. */
 static int poll_set(struct set *set, int64_t timeout_us)
 {
 	int64_t begin = rs_now_us();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receiving: copies octets out of the buffer that the peer writes into. */
+/* Receiving copies octets out of the buffer into which the peer writes. */
 #include <limits.h>
 
 #include "rdmacm/rsockets/rs.h"
 
-/* 0: data is there, or none will come. */
+/* 0: there is data, or none will come. */
 static int await_data(struct rs_socket *s, int flags)
 {
 	int error;
@@ -19,7 +19,7 @@ static int await_data(struct rs_socket *s, int flags)
 
 /*
  * Copies what has arrived, up to `length`. receive_lock keeps other readers away, so the data stays
- * while it is copied.
+ * in place while it is copied.
  */
 static size_t copy_out(struct rs_socket *s, struct rs_cursor *c, size_t length, bool peek)
 {
@@ -79,7 +79,7 @@ ssize_t rs_stream_receive(struct rs_socket *s, const struct iovec *iov, size_t c
 	pthread_mutex_lock(&s->lock);
 	received = receive_all(s, &c, (size_t)length, flags, &error);
 	if (received == 0 && error == s->error)
-		s->error = 0; /* reported once, by a call that did nothing else */
+		s->error = 0; /* reported only once, by a call that did nothing else */
 	pthread_mutex_unlock(&s->lock);
 	rs_direction_end();
 	return received > 0 || error == 0 ? (ssize_t)received : result(error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sending. Octets are copied, so a call may return before they have arrived. */
+/* Sending copies the octets, so a call may return before they have arrived. */
 #include <limits.h>
 
 #include "config/limits.h"
@@ -22,7 +22,9 @@ static int await_room(struct rs_socket *s, int flags)
 	return rs_wait(s, rs_may_send_or_gone, rs_must_not_wait(s, flags));
 }
 
-/* Releases the lock while octets are copied: send_lock keeps others away from these places. */
+/*
+ * Releases the lock while octets are copied. send_lock keeps other threads away from these places.
+ */
 static int fill_pieces(struct rs_socket *s, struct rs_write *w, struct rs_cursor *c, uint32_t n)
 {
 	struct rs_memory *m = &s->stream.send;
@@ -49,7 +51,7 @@ static void fill_inline(struct rs_write *w, struct rs_cursor *c, uint8_t *buffer
 	w->sge[0] = (struct ibv_sge){ .addr = (uintptr_t)buffer, .length = n };
 }
 
-/* Sends one message; there is room for it. `w`: its destination and type. */
+/* Sends one message, for which there is room. `w`: its destination and type. */
 static int send_one(struct rs_socket *s, struct rs_write *w, struct rs_cursor *c, uint32_t n)
 {
 	uint8_t buffer[LIMIT_INLINE];
@@ -107,8 +109,8 @@ static int send_to_mapped(struct rs_socket *s, struct rs_cursor *c, uint64_t off
 }
 
 /*
- * `offset`: into the peer's mapped buffers, or NULL. Returns the octets sent; sets `error` if not
- * all.
+ * `offset`: into the peer's mapped buffers, or NULL. Returns the octets sent, and sets `error` if
+ * these are not all.
  */
 static size_t send_all(struct rs_socket *s, struct rs_cursor *c, size_t length, int flags,
 		       uint64_t *offset, int *error)
@@ -152,7 +154,7 @@ static ssize_t send_vector(struct rs_socket *s, const struct iovec *iov, size_t 
 	pthread_mutex_lock(&s->lock);
 	sent = send_all(s, &c, (size_t)length, flags, offset, &error);
 	if (sent == 0 && error == s->error)
-		s->error = 0; /* reported once, by a call that did nothing else */
+		s->error = 0; /* reported only once, by a call that did nothing else */
 	pthread_mutex_unlock(&s->lock);
 	rs_direction_end();
 	return sent > 0 || error == 0 ? (ssize_t)sent : result(error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The thread that does what no call of the program waits for. The first socket that needs it starts
- * it, and it stays. The child of a fork starts its own.
+ * The thread that does everything for which no call of the program waits. The first socket that
+ * needs the thread starts it, and it stays. The child of a fork starts its own.
  */
 #include <signal.h>
 #include <sys/epoll.h>
@@ -41,7 +41,7 @@ static void *run(void *argument)
 	return NULL;
 }
 
-/* The thread blocks all signals: they are the program's. */
+/* The thread blocks all signals, because they are the program's. */
 static int start_thread(void)
 {
 	pthread_attr_t attr;

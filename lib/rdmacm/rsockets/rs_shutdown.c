@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of a stream. A message in the stream tells the peer, after the data. All of that must
- * have arrived before the queue pair can be destroyed. The peer's engine acknowledges it whatever
- * its program does; the wait is bounded in case the engine is gone.
+ * The end of a stream. A message after the data tells the peer. Data and message must have arrived
+ * before the queue pair can be destroyed. The peer's engine acknowledges them whatever its program
+ * does. The wait is bounded in case the engine is gone.
  */
 #include "rdmacm/rsockets/rs.h"
 
@@ -19,8 +19,8 @@ static int patience(const struct rs_socket *s)
 }
 
 /*
- * Waits even on a non-blocking socket. It is like the linger of TCP, except that TCP lingers after
- * the call.
+ * Waits even on a non-blocking socket. This is like the linger of TCP, except that TCP lingers
+ * after the call.
  */
 static int tell(struct rs_socket *s, enum rs_control what)
 {
@@ -51,8 +51,9 @@ int rs_stream_shutdown(struct rs_socket *s, int how)
 }
 
 /*
- * Not by shutdown(2): a UDP socket that was shut down stays readable for ever, and threads that
- * wait do not wait in it. Like shutdown(2) on UDP this takes effect, and fails if there is no peer.
+ * Does not use shutdown(2). A UDP socket that was shut down stays readable for ever, and the call
+ * would not wake waiting threads, because they do not wait in the socket. Like shutdown(2) on UDP,
+ * this takes effect even if it fails because there is no peer.
  */
 static int shutdown_datagrams(struct rs_socket *s, int how)
 {

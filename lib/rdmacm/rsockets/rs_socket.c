@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sockets: made, bound, connected, closed. */
+/* Sockets are made, bound, connected, closed. */
 #include <netinet/in.h>
 #include <stdlib.h>
 
@@ -67,8 +67,8 @@ static int open_stream(struct rs_socket *s)
 }
 
 /*
- * SOCK_NONBLOCK and SOCK_CLOEXEC are refused as in rdma-core 44. Its librspreload.so leaves
- * programs that use them on TCP, and has to, because it does not know accept4().
+ * Refuses SOCK_NONBLOCK and SOCK_CLOEXEC, as rdma-core 44 does. Its librspreload.so leaves programs
+ * that use these flags on TCP, and must do so, because it does not know accept4().
  */
 static int check_kind(int domain, int type, int protocol)
 {
@@ -166,7 +166,9 @@ static int bind_stream(struct rs_socket *s, const struct sockaddr *a)
 	if (s->state != RS_NEW)
 		return EINVAL;
 	if (rdma_bind_addr(s->stream.id, (struct sockaddr *)a) != 0) {
-		/* rdma_cm's errno for an address that is not local differs from that of sockets */
+		/*
+		 * For an address that is not local, rdma_cm's errno differs from that of sockets.
+		 */
 		if (errno == ENODEV && !uroce_context_gone(id_of(s->stream.id)->device->context))
 			errno = EADDRNOTAVAIL;
 		return errno;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connected stream: sending messages, handling completions, credits. */
+/* A connected stream: sends messages, handles completions, grants credits. */
 #include "rdmacm/rsockets/rs.h"
 
 #define RECEIVED (1ull << 63)
@@ -100,8 +100,8 @@ static void give_credits(struct rs_socket *s)
 }
 
 /*
- * The peer publishes a buffer after it has emptied one that we had filled. Its entry is read as
- * soon as the entry before it is used up.
+ * The peer publishes a buffer after it has emptied one that we had filled. We read its entry as
+ * soon as we have used up the entry before it.
  */
 static void next_target(struct rs_socket *s)
 {
@@ -167,7 +167,7 @@ static void take_message(struct rs_socket *s, uint32_t message)
 		t->out.granted = (uint16_t)value;
 		break;
 	case RS_IOMAP:
-		rs_inflow_pass(&t->in); /* it took a credit */
+		rs_inflow_pass(&t->in); /* the message took a credit */
 		break;
 	case RS_CONTROL:
 		take_control(s, value);

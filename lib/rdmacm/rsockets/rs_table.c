@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sockets by descriptor. */
+/* Finds sockets by descriptor. */
 #include <stdlib.h>
 
 #include "rdmacm/rsockets/rs.h"
@@ -8,7 +8,10 @@ static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rs_socket **table;
 static int slots;
 
-/* A child cannot use its parent's connections; their descriptors are closed in it. */
+/*
+ * Called in the child of a fork, which cannot use its parent's connections. Their descriptors are
+ * closed in the child.
+ */
 static void forget_all(void)
 {
 	pthread_mutex_init(&table_lock, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The UDP socket of a datagram socket: finds the peers' queue pairs, and carries datagrams until
- * then.
+ * The UDP socket of a datagram socket. It finds the peers' queue pairs, and carries datagrams until
+ * they are known.
  */
 #include "rdmacm/rsockets/rs_datagram.h"
 
@@ -51,7 +51,7 @@ void rs_udp_progress(struct rs_socket *s)
 		n = recvfrom(s->fd, octets, sizeof(octets), MSG_DONTWAIT, (struct sockaddr *)&from,
 			     &from_length);
 		if (n < 0)
-			break; /* also an ICMP error of an earlier datagram */
+			break; /* may also be the ICMP error of an earlier datagram */
 		take(s, octets, (size_t)n, &from);
 	}
 }

@@ -36,10 +36,10 @@ void rs_take_events(struct rs_socket *s)
 		s->armed = false;
 	}
 	if (!s->armed)
-		rs_wake(s); /* they may poll for an event that was taken here */
+		rs_wake(s); /* they may poll for an event that this thread has taken */
 }
 
-/* Spins first: a completion that comes at once then costs no sleep. */
+/* Spins before sleeping. A completion that comes at once then costs no sleep. */
 static bool spin(struct rs_socket *s, rs_condition *is_true)
 {
 	int64_t end = rs_now_us() + rs_defaults()->spin_us;
@@ -54,7 +54,7 @@ static bool spin(struct rs_socket *s, rs_condition *is_true)
 	return false;
 }
 
-/* Milliseconds until `end`, rounded up; -1: for ever. */
+/* Milliseconds until `end`, rounded up. -1: for ever. */
 static int time_left(int64_t end)
 {
 	int64_t left = end - rs_now_us();
@@ -64,9 +64,9 @@ static int time_left(int64_t end)
 	return left <= 0 ? 0 : (int)MIN_OF((left + 999) / 1000, INT32_MAX);
 }
 
-/* ---- one direction, one thread, which may be cancelled while it sleeps ---- */
+/* ---- one direction: one thread at a time, which may be cancelled while it sleeps ---- */
 
-static __thread pthread_mutex_t *held; /* send_lock or receive_lock, by the running call */
+static __thread pthread_mutex_t *held; /* the send_lock or receive_lock of the running call */
 
 void rs_direction_begin(pthread_mutex_t *lock)
 {
@@ -99,7 +99,7 @@ static void cancelled(void *argument)
 	rs_put(z->s);
 }
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 static int sleep_once(struct sleep *z, int patience_ms)
 {
 	struct rs_socket *s = z->s;
@@ -120,7 +120,7 @@ static int sleep_once(struct sleep *z, int patience_ms)
 	return error;
 }
 
-/* `end`: -1: none; then a signal ends the sleep, too. */
+/* `end` -1: there is none, and then a signal ends the sleep, too. */
 static int sleep_until(struct sleep *z, rs_condition *is_true, int64_t end)
 {
 	int error = rs_sleeper_begin(&z->sleeper, z->s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads that sleep in one socket, or in rpoll() in several. Each has an event descriptor, which
- * is made when the thread first has to wait and closed when it ends.
+ * Threads that sleep in one socket, or in rpoll() in several. Each has an event descriptor. It is
+ * made when the thread first has to wait, and closed when the thread ends.
  */
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -19,9 +19,9 @@ static struct rs_sleeper *sleepers;
 static atomic_uint count;
 
 static __thread int own_fd = -1;
-static __thread pid_t own_pid; /* the process that made it: another one after a fork */
+static __thread pid_t own_pid; /* the process that made it, which is another one after a fork */
 static pthread_key_t at_end;
-static bool has_key; /* false: a thread's descriptor stays open after the thread ends */
+static bool has_key; /* if false, a thread's descriptor stays open after the thread ends */
 
 static void close_own(void *value)
 {
@@ -86,7 +86,7 @@ void rs_sleeper_drain(struct rs_sleeper *w)
 	int before = errno; /* of the call that slept */
 	uint64_t value;
 
-	/* an empty descriptor is fine */
+	/* The descriptor may be empty. */
 	if (read(w->fd, &value, sizeof(value)) < 0)
 		errno = before;
 }
@@ -111,8 +111,8 @@ int64_t rs_now_us(void)
 }
 
 /*
- * Without the address sanitizer: it mistakes a thread that is cancelled here, in the landing pad of
- * pthread_cleanup_push, for one whose stack was overwritten.
+ * Built without the address sanitizer. A thread may be cancelled here, in the landing pad of
+ * pthread_cleanup_push, and the sanitizer mistakes that for an overwritten stack.
  */
 __attribute__((no_sanitize_address)) int rs_poll_cancellable(struct pollfd *p, nfds_t nfds,
 							     int patience_ms, int cancelstate,
@@ -143,7 +143,7 @@ void rs_wake(const struct rs_socket *s)
 		if (w->fd == own_fd || (w->only != NULL && w->only != s))
 			continue;
 		if (write(w->fd, &one, sizeof(one)) < 0)
-			errno = before; /* full: the sleeper wakes anyway */
+			errno = before; /* it is full, so the sleeper wakes anyway */
 	}
 	pthread_mutex_unlock(&sleepers_lock);
 }

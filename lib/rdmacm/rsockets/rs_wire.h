@@ -81,10 +81,10 @@ struct rs_greeting {
 };
 
 void rs_greeting_store(uint8_t to[RS_GREETING_SIZE], const struct rs_greeting *g);
-/* false: too short, another version, or an empty table. */
+/* False: it is too short, has another version, or has an empty table. */
 bool rs_greeting_load(struct rs_greeting *g, const uint8_t *from, size_t length);
 
-/* The scale has one octet: above 128 it counts in steps of 256. Rounds down. */
+/* The scale has one octet. Above 128 it counts in steps of 256. Rounds down. */
 uint8_t rs_entries_to_scale(uint32_t entries);
 uint16_t rs_entries_from_scale(uint8_t scale);
 
@@ -98,11 +98,14 @@ struct rs_iomap rs_iomap_for(const struct rs_iomap *map, bool swap);
 #define RS_UDP_HEADER_MAX      28
 #define RS_UDP_HEADER_MIN      16
 
-/* The header of a UD SEND, which names the sender. Returns its length; 0: neither IPv4 nor IPv6. */
+/*
+ * Writes the header of a UD SEND, which names the sender. Returns its length. 0: the address is
+ * neither IPv4 nor IPv6.
+ */
 size_t rs_datagram_store(uint8_t to[RS_DATAGRAM_HEADER_MAX], const struct sockaddr *source);
 /*
- * Parses such a header: returns its length, 0 if it is invalid. `scope`: the interface it came
- * from, without which a link-local address is ambiguous.
+ * Parses such a header. Returns its length, or 0 if it is invalid. `scope`: the interface from
+ * which it came; a link-local address is ambiguous without it.
  */
 size_t rs_datagram_load(struct sockaddr_storage *source, const uint8_t *from, size_t length,
 			uint32_t scope);
@@ -117,10 +120,12 @@ struct rs_udp {
 	uint32_t qpn;
 };
 
-/* `address`: of the sender's queue pair. Returns the length; 0: neither IPv4 nor IPv6. */
+/*
+ * `address`: that of the sender's queue pair. Returns the length. 0: it is neither IPv4 nor IPv6.
+ */
 size_t rs_udp_store(uint8_t to[RS_UDP_HEADER_MAX], const struct rs_udp *u,
 		    const struct sockaddr *address);
-/* `family`: the sender's. Returns the length; 0: invalid. */
+/* `family`: that of the sender. Returns the length. 0: the header is invalid. */
 size_t rs_udp_load(struct rs_udp *u, const uint8_t *from, size_t length, int family);
 
 #endif
