@@ -6,7 +6,7 @@
  * before those of libmbedx509. No program that is tested uses that library.
  */
 
-#define SEEN __attribute__((visibility("default")))
+#define SEEN	   __attribute__((visibility("default")))
 #define UNREADABLE -0x3e00 /* MBEDTLS_ERR_PK_FILE_IO_ERROR */
 
 struct mbedtls_x509_crt;
