@@ -23,6 +23,7 @@ from rig import Failure, Process, Skipped, sh, wait_until  # noqa: E402  (the pa
 
 HERE = pathlib.Path(__file__).resolve().parent
 SERVER_PORT = 7471
+SERVES = "guest server serves"  # what guest_server.py prints
 # every guest needs these
 MODULES = ["virtio_pci", "virtio_net", "9p", "9pnet_virtio", "overlay"]
 # MiB of translated code. After a reset, QEMU is up to fifty times slower until this cache has been
@@ -205,33 +206,41 @@ class Machine:
         """Waits until the guest's server answers (again)."""
         self.boots += 1
         try:
-            self.qemu.expect(f"(?s)(guest server serves.*){{{self.boots}}}", limit)
+            self.qemu.expect(f"(?s)({SERVES}.*){{{self.boots}}}", limit)
         except Failure as failure:
             said = self.qemu.output().strip().splitlines()[-3:]
             raise Failure(f"{failure}; the guest's last lines: {' / '.join(said)}") from None
         self.prepare()
 
     def reboot(self):
-        """Resets the machine: connections are not closed."""
-        self.start(["sh", "-c", "echo b > /proc/sysrq-trigger"])
+        """Resets the machine: connections are not closed. It may be reset before its server answers."""
+        question = {"start": ["sh", "-c", "echo b > /proc/sysrq-trigger"]}
+        with self.connect() as server:
+            server.sendall(json.dumps(question).encode() + b"\n")
 
     def vanish(self):
         self.qemu.signal(signal.SIGKILL)
         self.qemu.wait(10)
 
     def tidy(self):
-        """After a failed case: kills its programs; restarts a guest that is gone or does not
-        answer."""
+        """After a failed case: kills its programs, and prepares a guest that has booted again; restarts
+        one that is gone or does not answer."""
         try:
             self.request({"end all": True}, 10)
+            if self.qemu.output().count(SERVES) > self.boots:
+                self.await_boot()
         except Failure:
             self.vanish()
             self.start_machine()
 
+    def connect(self):
+        """To the guest's server, from the namespace of the engine's side."""
+        return connect(f"{self.rig.prefix}{self.side}", self.address, SERVER_PORT, 20)
+
     def request(self, what, limit):
-        """Sends a request to the guest's server from the namespace of the engine's side."""
+        """Sends a request to the guest's server and returns the answer."""
         try:
-            with connect(f"{self.rig.prefix}{self.side}", self.address, SERVER_PORT, 20) as server:
+            with self.connect() as server:
                 server.settimeout(limit + 30)
                 server.sendall(json.dumps(what).encode() + b"\n")
                 reply = server.makefile().readline()
