@@ -80,7 +80,7 @@ def all_cases():
             for row in cases.OTHER_USERS:
                 yield user_case(place, *row)
         for name, run in wires.CASES.get(place, ()):
-            yield Case(f"{place}/{name}", place, run, True)
+            yield Case(f"{place}/{name}", place, run, f"{place}/{name}" not in wires.LONG)
         for where, name, run, quick in [*connections.cases(), *raw.cases(), *devices.cases(),
                                         *rsockets.cases(), *storage.cases()]:
             if where == place:

@@ -303,6 +303,9 @@ WIRE_CASES = [
     ("icrc-v6", icrcs("v6")),
 ]
 
+# Not with --quick: a capture of six programs takes 5 s. Each port and each family has one without these.
+LONG = ("veth1500/icrc-v6", "veth4200/icrc-v4", "netdev1500/icrc-v4")
+
 CASES = {
     "veth1500": [*WIRE_CASES, ("ping", answers_ping), ("groups", tells_of_groups),
                  ("groups-rdma_cm", lambda rig: tells_of_groups(rig, joins_by_rdma_cm)),

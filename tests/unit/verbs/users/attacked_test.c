@@ -22,7 +22,7 @@
 #include "rig/starved.h"
 #include "verbs/types.h"
 
-#define WINDOWS	   10u
+#define WINDOWS	   5u
 #define MOST	   150u /* where there are few processors */
 #define WINDOW_NS  200000000u
 #define STALL_S	   0.1
