@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -78,6 +79,35 @@ Test(control_import, a_token_opens_one_context_only)
 	close(other);
 	close(b);
 	close(a);
+	expect_counts(0, 0, 0, 0);
+}
+
+int __real_memfd_create(const char *name, unsigned int flags);
+int __wrap_memfd_create(const char *name, unsigned int flags);
+
+static bool input_closes; /* before the next token */
+
+/* As if another thread of the program closed its standard input just then: the file gets descriptor 0. */
+int __wrap_memfd_create(const char *name, unsigned int flags)
+{
+	if (input_closes && strcmp(name, "uroce-context") == 0)
+		close(STDIN_FILENO);
+	return __real_memfd_create(name, flags);
+}
+
+Test(control_import, a_token_may_be_descriptor_0)
+{
+	int fd = attach(), token;
+	uint32_t context, imported;
+
+	cr_assert_gt(fd, STDIN_FILENO);
+	input_closes = true;
+	context = open_with_token(fd, &token);
+	input_closes = false;
+	cr_assert_eq(import_context(fd, token, &imported), 0);
+	cr_expect_eq(ask_handle(fd, COMMAND_CLOSE_CONTEXT, context, NULL), 0);
+	close(token);
+	close(fd);
 	expect_counts(0, 0, 0, 0);
 }
 

@@ -5,9 +5,11 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "rig/control_rig.h"
@@ -165,6 +167,27 @@ Test(embedded, nothing_comes_on_demand)
 		ibv_reg_mr(e.pd, NULL, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND));
 	cr_expect_eq(errno, EOPNOTSUPP);
 	endpoint_close(&e);
+}
+
+/* A program whose standard input is closed: descriptor 0 is the copy that the engine gets. */
+Test(embedded, the_engine_may_get_descriptor_0)
+{
+	int file = memfd_create("domain", MFD_CLOEXEC);
+	struct ibv_xrcd_init_attr init = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
+							IBV_XRCD_INIT_ATTR_OFLAGS,
+					   .fd = file,
+					   .oflags = O_CREAT };
+	struct ibv_xrcd *domain;
+	struct endpoint e;
+
+	endpoint_open(&e);
+	cr_assert_gt(file, STDIN_FILENO);
+	close(STDIN_FILENO);
+	domain = ibv_open_xrcd(e.context, &init);
+	cr_assert_not_null(domain, "%m");
+	cr_expect_eq(ibv_close_xrcd(domain), 0);
+	endpoint_close(&e);
+	close(file);
 }
 
 /* ---- names ---- */
