@@ -5,8 +5,10 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define SIZE   8u
 #define STRIDE 64u
@@ -141,6 +143,51 @@ Test(srq_ring, a_forged_consumer_tail_blocks_no_lcore)
 	}
 	cr_assert_eq(take(&r, &value), SRQ_RING_EMPTY);
 	free(shared);
+}
+
+/* ---- several lcores ---- */
+
+static struct srq_ring met;
+static struct rte_ring *met_shared;
+static volatile sig_atomic_t meetings;
+
+/* Another lcore takes a request, and the program posts one more: the ring is as full as before. */
+static void meet(int signal)
+{
+	uint64_t value;
+
+	meetings++;
+	mprotect(met_shared, ring_bytes(SIZE, STRIDE), PROT_READ | PROT_WRITE);
+	cr_assert_eq(take(&met, &value), SRQ_RING_TAKEN);
+	cr_assert_eq(value, 0);
+	cr_assert(post(met_shared, SIZE - 1));
+}
+
+/*
+ * An lcore has read its own head. Then the producer's tail moves by more than the ring has slots from there. The lcore
+ * reads it in a page that is not accessible, so this happens between the two reads.
+ */
+Test(srq_ring, a_take_that_others_overtook_takes_the_next, .timeout = 10)
+{
+	struct sigaction action = { .sa_handler = meet, .sa_flags = SA_RESETHAND };
+	size_t octets = ring_bytes(SIZE, STRIDE);
+	uint64_t value;
+
+	met_shared = mmap(NULL, octets, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq((void *)met_shared, MAP_FAILED);
+	ring_format(met_shared, SIZE, false);
+	srq_ring_init(&met, met_shared, SIZE, STRIDE);
+	for (uint64_t i = 0; i < SIZE - 1; i++)
+		cr_assert(post(met_shared, i));
+	cr_assert_eq(sigaction(SIGSEGV, &action, NULL), 0);
+	cr_assert_eq(mprotect(met_shared, octets, PROT_NONE), 0);
+	for (uint64_t i = 1; i < SIZE; i++) {
+		cr_assert_eq(take(&met, &value), SRQ_RING_TAKEN);
+		cr_assert_eq(value, i);
+	}
+	cr_assert_eq(meetings, 1);
+	cr_assert_eq(take(&met, &value), SRQ_RING_EMPTY);
+	munmap(met_shared, octets);
 }
 
 struct lcore {
