@@ -77,6 +77,20 @@ Test(segment, lengths_around_a_segment)
 	}
 }
 
+Test(segment, a_header_may_be_one_octet)
+{
+	ud();
+	post(a, .wr_id = 1, .opcode = WORK_TSO, .length = MSS + 1, .header = "h", .mss = MSS);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct packet *p = expect_packet(a, "UD SEND ONLY", A_PSN + i);
+
+		cr_assert_eq(p->payload_length, 1 + (i == 0 ? MSS : 1));
+		cr_assert_eq(p->payload[0], 'h');
+		cr_assert_eq(p->payload[1], *octets(a, i * MSS));
+	}
+	expect_completion(a, 1, STATUS_SUCCESS);
+}
+
 /* The maximum for one request: one octet each, past the wrap of the PSNs. */
 Test(segment, as_many_segments_as_octets)
 {

@@ -299,8 +299,10 @@ Test(path, losses_of_many_are_congestion)
 		path_gone(&p, 1000, false);
 	}
 	cr_assert_eq(p.window, before);
+	cr_assert(!p.full);
 	path_lost(&p, false, now);
 	cr_assert_lt(p.window, before);
+	cr_assert(p.full);
 }
 
 /* Three of the requests of eight READs are lost: with their responses that is more than a third of the octets. */
