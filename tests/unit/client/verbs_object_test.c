@@ -67,6 +67,29 @@ Test(verbs_object, many_are_kept_apart)
 		verbs_object_leave(&o[i]);
 }
 
+/* The low half of a number is the index of a slot. There are 64 at first. */
+Test(verbs_object, each_slot_is_used_before_there_are_more)
+{
+	enum {
+		SLOTS = 64
+	};
+	static struct verbs_object o[SLOTS];
+
+	for (int i = 0; i < SLOTS; i++) {
+		cr_assert_eq(verbs_object_enter(&o[i], VERBS_OBJECT_CQ), 0);
+		cr_assert_lt((uint32_t)o[i].id, SLOTS);
+	}
+	for (int i = 0; i < SLOTS; i++) {
+		uint32_t index = (uint32_t)o[i].id;
+
+		verbs_object_leave(&o[i]);
+		cr_assert_eq(verbs_object_enter(&o[i], VERBS_OBJECT_CQ), 0);
+		cr_assert_eq((uint32_t)o[i].id, index, "no other one is free");
+	}
+	for (int i = 0; i < SLOTS; i++)
+		verbs_object_leave(&o[i]);
+}
+
 Test(verbs_object, leaving_twice_is_harmless)
 {
 	struct verbs_object a = { 0 }, b = { 0 };

@@ -169,6 +169,24 @@ Test(embedded, nothing_comes_on_demand)
 	endpoint_close(&e);
 }
 
+/* The engine has one client for all contexts of a device, as long as there are any. */
+Test(embedded, the_last_context_ends_the_client)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context[2];
+
+	cr_assert_not_null(list);
+	expect_counts(0, 0, 0, 0);
+	for (int i = 0; i < 2; i++)
+		cr_assert_not_null(context[i] = ibv_open_device(list[0]), "%m");
+	ibv_free_device_list(list);
+	expect_counts(1, 0, 0, 0);
+	cr_expect_eq(ibv_close_device(context[0]), 0);
+	expect_counts(1, 0, 0, 0);
+	cr_expect_eq(ibv_close_device(context[1]), 0);
+	expect_counts(0, 0, 0, 0);
+}
+
 /* A program whose standard input is closed: descriptor 0 is the copy that the engine gets. */
 Test(embedded, the_engine_may_get_descriptor_0)
 {
