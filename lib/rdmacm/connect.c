@@ -76,6 +76,17 @@ static int fill_parameters(struct cm_connect_parameters *to, const struct id *id
 }
 
 /*
+ * Another thread may take the events that the next command causes, and uses what this thread has
+ * stored in the id and its queue pair. Events come through memory that the engine writes, so the two
+ * threads have nothing in common but this lock.
+ */
+static void show_to_takers(void)
+{
+	pthread_mutex_lock(&cm_lock);
+	pthread_mutex_unlock(&cm_lock);
+}
+
+/*
  * rdma_connect(3): asks for a connection, or looks up a datagram service. `conn_param` may be NULL
  * if the id has a queue pair. Causes ESTABLISHED (CONNECT_RESPONSE if the id has none), REJECTED,
  * UNREACHABLE or CONNECT_ERROR; a synchronous id waits for it.
@@ -99,8 +110,10 @@ EXPORT int rdma_connect(struct rdma_cm_id *rdma, struct rdma_conn_param *conn_pa
 	choose_resources(id, conn_param);
 	request.id = id->handle;
 	error = fill_parameters(&request.parameters, id, conn_param);
-	if (error == 0)
-		error = COMMAND(id->device, CM_CONNECT, &request, &reply);
+	if (error != 0)
+		return result(error);
+	show_to_takers();
+	error = COMMAND(id->device, CM_CONNECT, &request, &reply);
 	return error != 0 ? result(error) : id_complete(id);
 }
 
@@ -120,6 +133,7 @@ static int accept_in_engine(struct id *id, const struct rdma_conn_param *p)
 	request.parameters.ece_vendor = id->remote_ece.vendor_id;
 	if (moves)
 		id_qp_moves(id->rdma.qp, request.steps);
+	show_to_takers();
 	error = COMMAND(id->device, CM_ACCEPT, &request, &reply);
 	if (moves && error != 0)
 		id_qp_moved_in_part(id->rdma.qp);
