@@ -27,6 +27,7 @@ static void open_pair(bool with_paths)
 {
 	struct pair_options o = pair_options();
 
+	o.octets = 64 << 10; /* cleared for each pair */
 	pair_init(&pair, &o);
 	limit(&pair.b);
 	if (!with_paths)

@@ -22,7 +22,7 @@
 #define MIB	((size_t)1 << 20)
 #define PARTS	16u
 #define WRITERS 3
-#define FORKS	60
+#define FORKS	36
 
 static uint32_t stop;
 static bool promoted;
