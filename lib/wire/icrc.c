@@ -5,6 +5,7 @@
 #include "wire/fold.h"
 #include "wire/header.h"
 #include "wire/icrc.h"
+#include "wire/short_sum.h"
 
 /*
  * The CRC-32 of eight octets of ones. They take the place of the LRH, which RoCEv2 does not have.
@@ -70,7 +71,7 @@ static inline uint32_t sum_octets(uint32_t sum, const void *octets, size_t lengt
 	return sum;
 }
 
-uint32_t icrc_begin(const uint8_t *l3, size_t header_length)
+uint32_t icrc_begin_anywhere(const uint8_t *l3, size_t header_length)
 {
 	uint8_t head[IPV6_HEADERS + TOGETHER];
 	size_t masked, rest;
@@ -87,6 +88,21 @@ uint32_t icrc_begin(const uint8_t *l3, size_t header_length)
 		return sum_octets(sum_octets(SUM_OF_LRH, head, masked), l3 + masked, rest);
 	copy_short(head + masked, l3 + masked, rest);
 	return sum_octets(SUM_OF_LRH, head, masked + rest);
+}
+
+uint32_t icrc_begin(const uint8_t *l3, size_t header_length)
+{
+	bool ipv6 = l3[0] >> 4 == 6;
+	size_t n = header_length;
+
+	if (!short_sum_works())
+		return icrc_begin_anywhere(l3, n);
+	if (n <= SHORT_SUM_MOST)
+		return ipv6 ? short_sum_ipv6(l3, n) : short_sum_ipv4(l3, n);
+	if (ipv6)
+		return sum_octets(short_sum_ipv6(l3, IPV6_HEADERS), l3 + IPV6_HEADERS,
+				  n - IPV6_HEADERS);
+	return sum_octets(short_sum_ipv4(l3, IPV4_HEADERS), l3 + IPV4_HEADERS, n - IPV4_HEADERS);
 }
 
 uint32_t icrc_add(uint32_t sum, const void *octets, size_t length)

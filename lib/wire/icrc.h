@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* With at most this many octets behind the UDP header, icrc_begin calls the CRC library once. */
+/* With at most this many octets behind the UDP header, icrc_begin is one call on any processor. */
 #define ICRC_ONE_CALL 44u
 
 /*
@@ -22,6 +22,8 @@
  * there to the end of the extended headers, at least IP + UDP + BTH.
  */
 uint32_t icrc_begin(const uint8_t *l3, size_t header_length);
+/* ... with a masked copy of the headers, where short_sum.h does not work. */
+uint32_t icrc_begin_anywhere(const uint8_t *l3, size_t header_length);
 
 /* Continues a sum over plain octets. */
 uint32_t icrc_add(uint32_t sum, const void *octets, size_t length);

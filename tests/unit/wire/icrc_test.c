@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "base/bits.h"
 #include "frames.h"
 #include "wire/opcode.h"
@@ -109,19 +112,56 @@ Test(icrc, leaves_out_the_variant_fields_of_ipv6)
 	expect_variant(1, variant, sizeof(variant));
 }
 
+/* Both ways to sum, whichever this processor has. */
+static void expect_begin(const uint8_t *l3, const uint8_t *masked, size_t n)
+{
+	uint32_t sum = crc_by_bits(0, masked, n + 8);
+
+	cr_assert_eq(icrc_begin(l3, n), sum, "%zu octets", n);
+	cr_assert_eq(icrc_begin_anywhere(l3, n), sum, "%zu octets with a masked copy", n);
+}
+
 Test(icrc, begin_equals_the_masked_headers_summed_by_bits_at_every_length)
 {
 	uint8_t l3[600], masked[608];
 
+	fill(l3, sizeof(l3));
 	for (size_t n = 40; n <= 590; n++) {
-		fill(l3, sizeof(l3));
 		l3[0] = 0x45;
 		memset(masked, 0xff, 8);
 		memcpy(masked + 8, l3, n);
 		masked[8 + 1] = masked[8 + 8] = masked[8 + 10] = masked[8 + 11] = 0xff;
 		masked[8 + 26] = masked[8 + 27] = masked[8 + 32] = 0xff;
-		cr_assert_eq(icrc_begin(l3, n), crc_by_bits(0, masked, n + 8), "%zu octets", n);
+		expect_begin(l3, masked, n);
 	}
+	for (size_t n = 60; n <= 590; n++) {
+		l3[0] = 0x65;
+		memcpy(masked + 8, l3, n);
+		masked[8] = 0x6f;
+		masked[8 + 1] = masked[8 + 2] = masked[8 + 3] = masked[8 + 7] = 0xff;
+		masked[8 + 46] = masked[8 + 47] = masked[8 + 52] = 0xff;
+		expect_begin(l3, masked, n);
+	}
+}
+
+/* No octet outside of what is summed is read: the page behind it, and the one before it, may not be. */
+Test(icrc, begin_reads_nothing_around_the_octets)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *at = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(at, MAP_FAILED);
+	at += page;
+	cr_assert_eq(mprotect(at, page, PROT_READ | PROT_WRITE), 0);
+	fill(at, page);
+	for (size_t n = 60; n <= 590; n++)
+		for (uint32_t version = 4; version <= 6; version += 2) {
+			at[0] = at[page - n] = (uint8_t)(version << 4 | 5);
+			cr_assert_eq(icrc_begin(at, n), icrc_begin_anywhere(at, n), "%zu octets",
+				     n);
+			cr_assert_eq(icrc_begin(at + page - n, n),
+				     icrc_begin_anywhere(at + page - n, n), "%zu octets", n);
+		}
 }
 
 /* Behaviour 15. */
