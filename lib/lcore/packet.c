@@ -11,6 +11,7 @@
 #include "lcore/moving/moving.h"
 #include "lcore/srq.h"
 #include "lcore/tag/tag.h"
+#include "lcore/turns/ahead.h"
 #include "lcore/window.h"
 #include "wire/opcode.h"
 
@@ -165,6 +166,30 @@ static void find_srq(struct lcore *l, struct engine_qp *q, const struct packet *
 	l->srq = s;
 }
 
+/*
+ * The core had no room for a packet. Packets of this burst that are not settled yet, or copies of the
+ * lcore, may be what takes it. A queue pair that receives more in one burst than it has room for asks
+ * for more, unless the lcore has so many that their memory is not near (ahead.h). True: now there is
+ * room.
+ */
+static __attribute__((noinline)) bool room_made(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	bool burst = q->unsettled;
+
+	if (burst)
+		qp_settled(l, q, now);
+	if (qp_can_receive(q->core)) {
+		if (burst && !ahead_helps(l))
+			qp_crowded(l, q);
+		return true;
+	}
+	qp_crowded(l, q);
+	if (q->mover != NULL)
+		return false;
+	place_flush(l, now);
+	return qp_can_receive(q->core);
+}
+
 static inline bool take(struct lcore *l, struct engine_qp *q, const struct packet *p,
 			struct rte_mbuf *m, nanotime now)
 {
@@ -186,14 +211,16 @@ static inline bool take(struct lcore *l, struct engine_qp *q, const struct packe
 		offer = tagged ? tags_offer(l, q, p, now) : receive_peek(l, q, now);
 	}
 	qp_received(q->core, p, offer, &l->keys, now, o);
+	if (offer != NULL && (o->flags & OUTCOME_RECEIVE_USED) == 0)
+		tagged ? tags_kept(l, q, offer) : receive_kept(l, offer);
+	if (unlikely(o->reason == REASON_BUSY) && room_made(l, q, now))
+		return packet_take(l, q, p, m, now);
 	if (o->reason != REASON_NONE) {
 		count_reason(l, o->reason);
 		l->stats.rnr_naks += o->reason == REASON_NAK_RNR;
 	} else if (op->flags & OP_FIRST) {
 		l->stats.begun[op->kind]++;
 	}
-	if (offer != NULL && (o->flags & OUTCOME_RECEIVE_USED) == 0)
-		tagged ? tags_kept(l, q, offer) : receive_kept(l, offer);
 	if (o->flags == OUTCOME_PLACE) {
 		kept = place_outcome(l, q, o, p, m, now);
 	} else if (o->flags & OUTCOME_HOLD) {
@@ -219,14 +246,6 @@ bool packet_take(struct lcore *l, struct engine_qp *q, const struct packet *p, s
 		 nanotime now)
 {
 	return take(l, q, p, m, now);
-}
-
-/* Packets of this burst that are not settled yet may be what takes the room. */
-static bool has_room(struct lcore *l, struct engine_qp *q, nanotime now)
-{
-	if (q->unsettled)
-		qp_settled(l, q, now);
-	return qp_can_receive(q->core);
 }
 
 /*
@@ -267,23 +286,22 @@ static bool lcore_takes(const struct lcore *l, const struct engine_qp *q, const 
 	return !(kind == KIND_CMP_SWAP || kind == KIND_FETCH_ADD) || moving_can_try(l, q->client);
 }
 
+/* A mover's packet is held while the core has no room for it, and needs room for its copies, too. */
+static bool mover_takes(struct lcore *l, struct engine_qp *q, const struct packet *p, nanotime now)
+{
+	if (!qp_can_receive(q->core) && !room_made(l, q, now))
+		return false;
+	return is_answer(kind_of(q, p)) || moving_open(l, q->client, now) != NULL;
+}
+
 static inline bool fits(struct lcore *l, struct engine_qp *q, const struct packet *p, nanotime now)
 {
 	/* The control thread may give a slow program a mover at any time. */
 	struct mover *mover = client_mover(q->client);
 
-	if (mover != q->mover && !mover_changes(l, q, mover, now))
+	if (unlikely(mover != q->mover) && !mover_changes(l, q, mover, now))
 		return false;
-	if (!qp_can_receive(q->core) && !has_room(l, q, now)) {
-		qp_crowded(l, q);
-		if (mover != NULL)
-			return false;
-		place_flush(l, now);
-	}
-	if (mover == NULL)
-		return lcore_takes(l, q, p);
-	/* There is room for its copies and tickets. */
-	return is_answer(kind_of(q, p)) || moving_open(l, q->client, now) != NULL;
+	return likely(mover == NULL) ? lcore_takes(l, q, p) : mover_takes(l, q, p, now);
 }
 
 bool packet_fits(struct lcore *l, struct engine_qp *q, const struct packet *p, nanotime now)

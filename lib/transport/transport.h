@@ -23,7 +23,7 @@
  * and completions at or behind it. A ticket that fails makes the queue pair fail there, as the
  * specification says for a memory fault, and forget what it accepted behind it. At most
  * qp_tickets() may be unsettled. qp_can_receive() is false while a packet could need more than are
- * left: the caller keeps the packet, because qp_received would drop it with REASON_BUSY.
+ * left, and qp_received refuses it with REASON_BUSY: the caller keeps it, or makes room and asks again.
  *
  * This header has the queue pair as an object. attributes.h has what it is made with, events.h what
  * happens to it, outcomes.h what follows.

@@ -20,6 +20,7 @@
 uint8_t rig_timeout = 14;
 uint8_t rig_type = QP_TYPE_RC;
 uint32_t rig_depth = 128;
+uint16_t rig_tickets;
 
 static void *rig_ring(struct rig *r, uint32_t slots, uint32_t stride, bool many)
 {
@@ -68,6 +69,7 @@ static void qp_open(struct rig *r, uint32_t side)
 				.max_send_sge = 1,
 				.max_recv_sge = 1,
 				.max_rd_atomic = 16,
+				.tickets = rig_tickets,
 				.port_mtu = 5 };
 	uint32_t stride = send_work_stride(1, 0);
 

@@ -38,6 +38,8 @@ extern uint8_t rig_timeout;
 extern uint32_t rig_depth;
 /* QP_TYPE_RC, or QP_TYPE_UC; before rig_open. */
 extern uint8_t rig_type;
+/* Their room for unsettled copies; 0: the most. Before rig_open. */
+extern uint16_t rig_tickets;
 
 /* Starts the EAL once a process; then a fresh rig. */
 struct rig *rig_open(void);

@@ -197,6 +197,61 @@ Test(loop, a_burst_of_sends_finds_room)
 	rig_close(r);
 }
 
+/* So many messages arrive in one burst. Returns how many queue pairs ask for room. */
+static uint32_t asking(struct rig *r, uint32_t messages, uint32_t before)
+{
+	for (uint32_t i = 0; i < messages; i++) {
+		cr_assert(rig_receive(r, 1));
+		cr_assert(rig_post(r, 0, WORK_SEND, 8, WORK_SIGNALED));
+	}
+	run_until(r, 1, before + messages);
+	run_until(r, 0, before + messages);
+	return rte_ring_count(r->engine.crowded);
+}
+
+static struct rig *rig_with_little_room(void)
+{
+	struct rig *r;
+
+	rig_tickets = LIMIT_TICKETS_NEW;
+	r = rig_open();
+	r->engine.crowded = rte_ring_create("crowded", 8, SOCKET_ID_ANY, 0);
+	r->engine.control_fd = eventfd(0, EFD_NONBLOCK);
+	cr_assert(r->engine.crowded != NULL && r->engine.control_fd >= 0);
+	return r;
+}
+
+static void rig_with_little_room_close(struct rig *r)
+{
+	rte_ring_free(r->engine.crowded);
+	close(r->engine.control_fd);
+	rig_close(r);
+}
+
+/* Otherwise it is settled within each burst, again and again. */
+Test(loop, a_queue_pair_that_receives_bursts_asks_for_room_once)
+{
+	struct rig *r = rig_with_little_room();
+	void *qpn;
+
+	cr_expect_eq(asking(r, 1, 0), 0, "one has room");
+	cr_expect_eq(asking(r, LIMIT_TURN, 1), 1);
+	cr_expect_eq(asking(r, LIMIT_TURN, 1 + LIMIT_TURN), 1, "it asked again");
+	cr_assert_eq(rte_ring_dequeue(r->engine.crowded, &qpn), 0);
+	cr_expect_eq((uintptr_t)qpn, r->side[1].qp.qpn);
+	rig_with_little_room_close(r);
+}
+
+/* Their rooms would not stay in the cache. */
+Test(loop, among_many_queue_pairs_none_asks_for_room)
+{
+	struct rig *r = rig_with_little_room();
+
+	r->engine.lcore->qps = LIMIT_QPS_NEAR + 1;
+	cr_expect_eq(asking(r, LIMIT_TURN, 0), 0);
+	rig_with_little_room_close(r);
+}
+
 /*
  * An acknowledgement and the peer's next message in one burst: who polls for the message may post at once, so
  * the request that was acknowledged has completed by then, and its slot is free.
