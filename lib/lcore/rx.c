@@ -95,15 +95,14 @@ static enum reason frame_decode(const struct lcore *l, struct packet *p, const s
 	return packet_decode_said(p, frame, m->data_len, options, said_of_header(m));
 }
 
-/* Compiled twice: for the port's frames, whose mark is known, and for the others. */
+/* Compiled twice: for the port's frames, whose mark and options are known, and for the others. */
 static inline __attribute__((always_inline)) void frame_input(struct lcore *l, struct rte_mbuf *m,
-							      uint32_t mark, nanotime now)
+							      uint32_t mark,
+							      const struct decode_options *options,
+							      bool watched, nanotime now)
 {
 	uint32_t kind = frame_kind(mark);
 	bool trusted = frame_way[kind].trusted, kept;
-	struct decode_options options = { .check_icrc = !trusted,
-					  .vlan = l->engine->vlan,
-					  .stages = l->stages };
 	struct engine_qp *q;
 	struct lcore *to;
 	struct packet p;
@@ -115,15 +114,16 @@ static inline __attribute__((always_inline)) void frame_input(struct lcore *l, s
 		rte_pktmbuf_free(m);
 		return;
 	}
-	why = frame_decode(l, &p, m, &options);
+	why = frame_decode(l, &p, m, options);
 	if (why != REASON_NONE) {
 		frame_refused(l, m, why, now);
 		return;
 	}
 	stage_switch(l->stages, STAGE_TRANSPORT);
 	p.sender = frame_sender(mark);
-	l->stats.ecn_marked += !trusted && p.ecn == ECN_CE;
-	if (!trusted && frame_is_watched(l->engine) && frame_taken(l, &p, m, now))
+	if (!trusted && p.ecn == ECN_CE)
+		l->stats.ecn_marked++;
+	if (watched && frame_taken(l, &p, m, now))
 		return;
 	q = directory_find(l->engine, p.dest_qpn);
 	if (kind == FRAME_LENT) {
@@ -159,10 +159,20 @@ static inline __attribute__((always_inline)) void frame_input(struct lcore *l, s
 		spent(l, m);
 }
 
+static struct decode_options options_of(const struct lcore *l, bool trusted)
+{
+	return (struct decode_options){ .check_icrc = !trusted,
+					.vlan = l->engine->vlan,
+					.stages = l->stages };
+}
+
 static uint32_t port_burst(struct lcore *l, nanotime now)
 {
+	const struct decode_options options = options_of(l, false);
 	struct port *port = l->engine->port;
+	bool watched = frame_is_watched(l->engine), crossing = l->engine->lcores > 1;
 	struct rte_mbuf *m[LIMIT_BURST];
+	uint64_t octets = 0;
 	uint16_t n;
 
 	n = port->ops->rx_burst(port, l->queue, m, LIMIT_BURST);
@@ -172,11 +182,12 @@ static uint32_t port_burst(struct lcore *l, nanotime now)
 		ahead_of_frames(l, m, n);
 	capture_frames(l, m, n, CAPTURE_RECEIVED);
 	for (uint16_t i = 0; i < n; i++) {
-		l->stats.rx_packets++;
-		l->stats.rx_octets += m[i]->pkt_len;
-		if (l->engine->lcores == 1 || !crossing_takes(l, m[i]))
-			frame_input(l, m[i], FRAME_RECEIVED, now);
+		octets += m[i]->pkt_len;
+		if (!crossing || !crossing_takes(l, m[i]))
+			frame_input(l, m[i], FRAME_RECEIVED, &options, watched, now);
 	}
+	l->stats.rx_packets += n;
+	l->stats.rx_octets += octets;
 	return n;
 }
 
@@ -198,11 +209,13 @@ static uint32_t port_input(struct lcore *l, nanotime now)
 static void marked_input(struct lcore *l, struct rte_mbuf *m, nanotime now)
 {
 	const struct frame_way *way = &frame_way[frame_kind(m->hash.usr)];
+	const struct decode_options options = options_of(l, way->trusted);
 
 	if (way->whole != NULL)
 		way->whole(l, m, now);
 	else
-		frame_input(l, m, m->hash.usr, now);
+		frame_input(l, m, m->hash.usr, &options,
+			    !way->trusted && frame_is_watched(l->engine), now);
 }
 
 static uint32_t inbox_input(struct lcore *l, nanotime now)

@@ -230,7 +230,8 @@ static inline enum reason check_arrival(const struct qp *qp, uint8_t type, enum 
 
 	if (!service_matches(service, type, p, op) || !direction_fits(service, type, op))
 		return REASON_SERVICE_MISMATCH;
-	if (!((op->flags & OP_RESPONSE ? sending : receiving) & 1u << qp->state))
+	if (qp->state != QP_STATE_RTS &&
+	    !((op->flags & OP_RESPONSE ? sending : receiving) & 1u << qp->state))
 		return REASON_QP_STATE;
 	if (!pkey_matches(p->pkey))
 		return REASON_PKEY;
@@ -302,10 +303,12 @@ void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *
 		out->reason = dispatch(qp, QP_TYPE_RC, SERVICE_RC, p, offer, keys, now, out);
 	else
 		out->reason = dispatch(qp, qp->type, qp->service, p, offer, keys, now, out);
-	assert(!(out->flags & OUTCOME_PLACE) == (out->place.length == 0) &&
-	       "octets that have a place are copied there");
-	if (out->reason == REASON_NONE && out->flags == OUTCOME_PLACE)
+	if (out->reason == REASON_NONE && out->flags == OUTCOME_PLACE) {
+		assert(out->place.length > 0 && "octets that are copied have a place");
 		return;
+	}
+	assert(!(out->flags & OUTCOME_PLACE) == (out->place.length == 0) &&
+	       "and the other way round");
 	assert((out->reason == REASON_NONE ||
 		(out->flags & ~(uint32_t)(OUTCOME_RECEIVE_USED | OUTCOME_HOLD)) == 0) &&
 	       "what is refused has no effect on memory");
