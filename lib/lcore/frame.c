@@ -68,17 +68,12 @@ static void frame_finish(struct staged_frame *s, size_t octets)
 static void frame_begin(struct engine_qp *q, struct staged_frame *s)
 {
 	s->qp = q;
-	s->flow_state = q->flow_state;
-	s->failed = false;
-	s->unsent = false;
-	s->kept = s->captured = false;
-	s->raw = false;
-	s->refused = REASON_NONE;
-	s->sealed = false;
+	s->sealed = s->failed = s->raw = s->unsent = s->kept = s->captured = s->echo = s->lent =
+		false;
 	s->port_by_qpns = false;
-	s->echo = false;
-	s->lent = false;
+	s->refused = REASON_NONE;
 	s->peer_count = 0;
+	s->flow_state = q->flow_state;
 }
 
 /* Whether the payload leaves unchanged (UD only; the core sets it on no other packet). */

@@ -15,24 +15,25 @@ struct peer_copy;
 struct staged_frame {
 	struct rte_mbuf *mbuf;
 	struct engine_qp *qp;
-	uint16_t header_length;
-	uint16_t payload_length;
+	/* As it is made: all false, and 0. Together, so that few stores do. */
 	bool sealed;
-	bool summed;
-	bool loop;
 	bool failed; /* its payload could not be read */
 	bool raw; /* of a raw queue pair */
-	uint8_t flow_state; /* enum flow_state: where it goes, if it is not raw */
-	bool port_by_qpns; /* its source port follows from both queue pair numbers */
-	bool echo; /* for a group that also has members here */
-	uint8_t l3; /* where its IP header begins */
-	uint8_t refused; /* enum reason: why a raw or TSO frame may not be sent (`failed`, too) */
 	bool unsent; /* it has to be made again */
-	bool lent; /* it goes without its payload: lent.h */
 	bool kept; /* its outlet has it: outlet.h */
-	bool captured; /* a capture or trace has seen them: capture.h */
-	uint16_t peer_first; /* peer copies of its payload in the round's batch */
-	uint16_t peer_count;
+	bool captured; /* a capture or trace has seen it: capture.h */
+	bool echo; /* for a group that also has members here */
+	bool lent; /* it goes without its payload: lent.h */
+	bool port_by_qpns; /* its source port follows from both queue pair numbers */
+	uint8_t refused; /* enum reason: why a raw or TSO frame may not be sent (`failed`, too) */
+	uint16_t peer_count; /* peer copies of its payload in the round's batch, */
+	uint16_t peer_first; /* ... from this one on */
+	uint16_t header_length;
+	uint16_t payload_length;
+	uint8_t flow_state; /* enum flow_state: where it goes, if it is not raw */
+	bool loop;
+	bool summed;
+	uint8_t l3; /* where its IP header begins */
 	struct packet packet; /* names it to the core if it cannot be sent */
 };
 

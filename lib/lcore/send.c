@@ -3,6 +3,7 @@
  * Sends frames through the port in bursts, or round inside the engine. Frames that an outlet does
  * not take stay there (outlet.h). Every retry is bounded.
  */
+#include "base/bits.h"
 #include "lcore/capture/capture.h"
 #include "lcore/datagram.h"
 #include "lcore/moving/lent.h"
@@ -42,6 +43,16 @@ bool frame_goes_to_port(const struct staged_frame *s)
 	return !s->loop && !s->failed && s->flow_state == FLOW_PORT;
 }
 
+/* Frames that waited were captured before. */
+static void capture_new(struct lcore *l, struct staged_frame **s, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (!s[i]->captured)
+			capture_frames(l, &s[i]->mbuf, 1, CAPTURE_SENT);
+		s[i]->captured = true;
+	}
+}
+
 uint32_t frames_burst(struct lcore *l, struct staged_frame **s, uint32_t n)
 {
 	struct rte_mbuf *m[LIMIT_BURST], *echo[LIMIT_BURST];
@@ -53,13 +64,13 @@ uint32_t frames_burst(struct lcore *l, struct staged_frame **s, uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		m[i] = s[i]->mbuf;
 		octets += m[i]->pkt_len;
-		if (!s[i]->captured) /* frames that waited were captured before */
-			capture_frames(l, &m[i], 1, CAPTURE_SENT);
-		s[i]->captured = true;
-		echoes |= s[i]->echo;
-		if (s[i]->echo)
+		if (unlikely(s[i]->echo)) {
 			datagram_echo(l, m[i], &echo[i]);
+			echoes = true;
+		}
 	}
+	if (capture_is_on(l))
+		capture_new(l, s, n);
 	sent = port_put(l, m, n);
 	for (uint32_t i = 0; echoes && i < n; i++)
 		if (s[i]->echo && echo[i] != NULL)
@@ -184,17 +195,18 @@ static uint32_t send_run(struct lcore *l, struct staged_frame *frame, uint32_t n
 			 nanotime now)
 {
 	struct staged_frame *s[LIMIT_BURST];
-	uint32_t run = 0, sent;
+	uint32_t run, sent;
 
 	if (outlet_waiting(&l->outlets->outlet[OUTLET_PORT]) > 0)
 		return 0;
-	for (; run < n && run < LIMIT_BURST && frame_goes_to_port(&frame[run]) &&
-	       frame[run].qp->waiting == 0;
-	     run++) {
-		if (!is_to_leave(&frame[run]))
+	n = MIN_OF(n, LIMIT_BURST);
+	for (run = 0; run < n; run++) {
+		struct staged_frame *f = &frame[run];
+
+		if (!frame_goes_to_port(f) || f->qp->waiting > 0 || !is_to_leave(f))
 			break;
-		*to_tell |= frame[run].qp->unreliable;
-		s[run] = &frame[run];
+		*to_tell |= f->qp->unreliable;
+		s[run] = f;
 	}
 	sent = run > 0 ? frames_burst(l, s, run) : 0;
 	for (uint32_t i = sent; i < run; i++) {

@@ -5,6 +5,7 @@
  * payloads lie in peer memory, one batch of copies completes the frames before anything leaves.
  * Frames that the port (or another lcore) does not take wait in their outlet, and go first.
  */
+#include "base/bits.h"
 #include "lcore/moving/moving.h"
 #include "lcore/moving/outlet.h"
 #include "lcore/paths.h"
@@ -59,16 +60,22 @@ static void blanks_return(struct lcore *l)
 	l->blank_count = 0;
 }
 
+static void count_unusual(struct lcore *l, struct engine_qp *q, const struct packet *p)
+{
+	l->stats.retransmitted += p->again;
+	q->again += p->again;
+	l->stats.cnps_sent += p->opcode == OPCODE_CNP;
+}
+
 /* One turn of a queue pair, which leaves the list if it has no more. Returns the packets staged. */
 static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	uint32_t room = moving_room(l, q->client);
 	uint32_t copies = q->raw ? RAW_COPIES : LIMIT_SPANS;
+	uint32_t most = MIN_OF(LIMIT_TURN, LIMIT_STAGE - l->staged), n;
 	nanotime not_before;
-	uint32_t n;
 
-	for (n = 0; n < LIMIT_TURN && l->staged < LIMIT_STAGE && l->gather_count + copies <= room;
-	     n++) {
+	for (n = 0; n < most && l->gather_count + copies <= room; n++) {
 		struct staged_frame *s = &l->stage[l->staged];
 
 		if (!blank_ready(l)) {
@@ -80,10 +87,9 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 				       &not_before)) {
 		case NEXT_PACKET:
 			s->mbuf = blank_take(l);
-			l->stats.retransmitted += s->packet.again;
 			q->sent++;
-			q->again += s->packet.again;
-			l->stats.cnps_sent += s->packet.opcode == OPCODE_CNP;
+			if (unlikely(s->packet.again || s->packet.opcode == OPCODE_CNP))
+				count_unusual(l, q, &s->packet);
 			frame_build(l, q, s);
 			stage_switch(l->stages, STAGE_TX);
 			l->staged++;

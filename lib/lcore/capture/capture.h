@@ -26,6 +26,12 @@ struct capture {
 void capture_copy(struct capture *c, struct lcore *l, struct rte_mbuf *const *m, uint32_t n,
 		  enum capture_way way);
 
+/* Whether a capture or a trace sees frames. */
+static inline bool capture_is_on(const struct lcore *l)
+{
+	return unlikely(__atomic_load_n(&l->engine->capture, __ATOMIC_RELAXED) != NULL);
+}
+
 /*
  * Shows these n frames to the capture and the trace, if there are any. Called on the frames' lcore.
  */
