@@ -22,8 +22,10 @@ static inline bool kind_is_atomic(uint8_t kind)
 /* Answered by a response of its own; a plain acknowledgement does not complete it. */
 static inline bool kind_is_fetching(uint8_t kind)
 {
-	return kind == KIND_READ_REQUEST || kind_is_atomic(kind) || kind == KIND_ATOMIC_WRITE ||
-	       kind == KIND_FLUSH;
+	const uint32_t fetching = 1u << KIND_READ_REQUEST | 1u << KIND_CMP_SWAP |
+				  1u << KIND_FETCH_ADD | 1u << KIND_ATOMIC_WRITE | 1u << KIND_FLUSH;
+
+	return kind < PACKET_KINDS && (fetching >> kind & 1);
 }
 
 /* Executed at home, without a packet. */
