@@ -275,7 +275,7 @@ Test(polled, others_go_on_while_posts_leave_a_handle, .timeout = 60)
 	expect_others_served(true);
 }
 
-#define MOST_POLLS 8 /* that a WRITE takes, of all that its frames do */
+#define MOST_POLLS 64 /* that a WRITE takes, of all that its frames do */
 #define STALL	   0.1 /* s of the engine's own, in one poll */
 
 static void await_parked(void)
