@@ -272,6 +272,7 @@ def cases():
     yield PeerCase("differs/oversized-datagram", oversized_datagram)
     yield PeerCase("differs/partition-keys", partition_keys, roles=("client",))
     yield PeerCase("differs/psn-wraps", wraps, quick=True)
-    yield OnTheWire()
+    yield OnTheWire(roles=("client",))
+    yield OnTheWire(roles=("server",), quick=False)
     yield Notified()
     yield Checksums()

@@ -129,4 +129,5 @@ def cases():
                                                      "40"], limit=120), quick=what == "write")
     yield LossCase(ProgramCase("v4/atomic_bw", ["ib_atomic_bw", *PATIENT, "-A", "FETCH_AND_ADD",
                                                 "-n", "300"], limit=120))
-    yield ReadRestart()
+    yield ReadRestart(roles=("server",))
+    yield ReadRestart(roles=("client",), quick=False)
