@@ -16,7 +16,8 @@ static uint8_t buffer[FRAME];
 static void frame_of(bool tagged, uint16_t type)
 {
 	size_t length = any_of(0, FRAME);
-	struct layout at;
+	enum header_sum said = (enum header_sum)any_of(HEADER_SUM_UNKNOWN, HEADER_SUM_WRONG);
+	struct layout at, usual;
 	struct packet p;
 	uint8_t *frame;
 
@@ -29,7 +30,12 @@ static void frame_of(bool tagged, uint16_t type)
 		if (tagged)
 			store_be16(frame + ETHER_LENGTH + 2, type);
 	}
-	if (envelope(&at, 0) == REASON_NONE) {
+	usual = at;
+	if (is_usual(&usual, 0, said)) {
+		//@ assert usual_end: usual.end <= length;
+		addresses(&p, &usual);
+	}
+	if (envelope(&at, 0, said) == REASON_NONE) {
 		//@ assert end: at.end <= length;
 		/*
 		 * udp() compares the remaining length with a BTH and an ICRC: any_headers begins
