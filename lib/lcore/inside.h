@@ -15,7 +15,7 @@ struct peer_copy;
 struct staged_frame {
 	struct rte_mbuf *mbuf;
 	struct engine_qp *qp;
-	/* As it is made: all false, and 0. Together, so that few stores do. */
+	/* A new frame has false and 0 in all of these. They lie together, so that few stores do it. */
 	bool sealed;
 	bool failed; /* its payload could not be read */
 	bool raw; /* of a raw queue pair */

@@ -30,7 +30,7 @@ static uint8_t sl_of(const struct qp *qp, const struct receive_done *d)
 	       (d->flags & RECEIVE_IPV4 ? COMPLETION_SL_IPV4 : COMPLETION_SL_IPV6);
 }
 
-/* Nearly all: of RC, with success, from its own queue, and the message said nothing more. */
+/* Nearly all receives are of RC, succeed, come from their own queue, and carry only octets. */
 static inline bool is_plain(const struct qp *qp, const struct receive_done *d)
 {
 	return qp->type == QP_TYPE_RC && d->status == STATUS_SUCCESS && d->flags == 0 &&

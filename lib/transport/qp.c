@@ -308,7 +308,7 @@ void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *
 		return;
 	}
 	assert(!(out->flags & OUTCOME_PLACE) == (out->place.length == 0) &&
-	       "and the other way round");
+	       "octets are copied if they have a place, and only then");
 	assert((out->reason == REASON_NONE ||
 		(out->flags & ~(uint32_t)(OUTCOME_RECEIVE_USED | OUTCOME_HOLD)) == 0) &&
 	       "what is refused has no effect on memory");
