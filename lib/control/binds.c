@@ -13,6 +13,7 @@
 
 #include "control/control.h"
 #include "lcore/window.h"
+#include "queue/pointers.h"
 
 struct answer {
 	struct engine_qp *qp;
@@ -133,7 +134,7 @@ static bool execute_next(struct engine *e, uint32_t lcore)
 	struct engine_qp *q;
 	void *p;
 
-	if (e->operations[lcore] == NULL || rte_ring_dequeue(e->operations[lcore], &p) != 0)
+	if (e->operations[lcore] == NULL || !pointer_take(e->operations[lcore], &p))
 		return false;
 	q = p;
 	if (!q->detached)

@@ -20,6 +20,7 @@
 #include "engine/inside.h"
 #include "lcore/exception/exception.h"
 #include "lcore/window.h"
+#include "queue/pointers.h"
 
 #define ETHERNET_OVERHEAD 22u /* header, tag, FCS */
 
@@ -198,15 +199,6 @@ static int engine_build(struct engine *e, const struct uroce_options *o, char *w
 	return error != 0 ? error : control_start(e, why, why_size);
 }
 
-static void strangers_drop(struct engine *e)
-{
-	void *m;
-
-	while (e->strangers != NULL && rte_ring_dequeue(e->strangers, &m) == 0)
-		rte_pktmbuf_free(m);
-	rte_ring_free(e->strangers);
-}
-
 /* No thread polls the engine, and no other code has a pointer to it. */
 static void engine_free(struct engine *e)
 {
@@ -227,7 +219,7 @@ static void engine_free(struct engine *e)
 	exception_close(e);
 	for (uint32_t i = 0; i < e->lcores; i++)
 		lcore_destroy(&e->lcore[i]);
-	strangers_drop(e);
+	pointers_free_frames(e->strangers);
 	windows_destroy(e);
 	if (e->port != NULL)
 		e->port->ops->close(e->port);

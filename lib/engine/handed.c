@@ -24,6 +24,7 @@
 #include "base/bits.h"
 #include "engine/inside.h"
 #include "queue/fence.h"
+#include "queue/pointers.h"
 
 struct handed_queue {
 	struct rte_ring *in, *out;
@@ -45,15 +46,13 @@ static struct handed *handed_of(struct port *p)
 static uint16_t handed_rx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frames,
 				uint16_t n)
 {
-	return (uint16_t)rte_ring_dequeue_burst(handed_of(p)->queue[queue].in, (void **)frames, n,
-						NULL);
+	return (uint16_t)pointers_take(handed_of(p)->queue[queue].in, (void **)frames, n);
 }
 
 static uint16_t handed_tx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frames,
 				uint16_t n)
 {
-	return (uint16_t)rte_ring_enqueue_burst(handed_of(p)->queue[queue].out,
-						(void *const *)frames, n, NULL);
+	return (uint16_t)pointers_put(handed_of(p)->queue[queue].out, (void *const *)frames, n);
 }
 
 static void ring_bell(const struct handed_queue *q)
@@ -95,22 +94,13 @@ static bool handed_refresh(struct port *p)
 	return changed;
 }
 
-static void ring_drop(struct rte_ring *r)
-{
-	void *m;
-
-	while (r != NULL && rte_ring_dequeue(r, &m) == 0)
-		rte_pktmbuf_free(m);
-	rte_ring_free(r);
-}
-
 static void handed_close(struct port *p)
 {
 	struct handed *h = handed_of(p);
 
 	for (uint16_t i = 0; i < p->queues; i++) {
-		ring_drop(h->queue[i].in);
-		ring_drop(h->queue[i].out);
+		pointers_free_frames(h->queue[i].in);
+		pointers_free_frames(h->queue[i].out);
 		if (h->queue[i].bell >= 0)
 			close(h->queue[i].bell);
 	}
@@ -228,7 +218,7 @@ uint16_t uroce_hand_in(struct uroce_port *port, uint16_t queue, struct rte_mbuf 
 
 	if (q == NULL)
 		return 0;
-	accepted = (uint16_t)rte_ring_enqueue_burst(q->in, (void *const *)frames, n, NULL);
+	accepted = (uint16_t)pointers_put(q->in, (void *const *)frames, n);
 	queue_fence(); /* the frames are in the ring before the flag is read: handed_bell_fd */
 	if (accepted > 0 && __atomic_load_n(&q->asleep, __ATOMIC_RELAXED) != 0)
 		ring_bell(q);
@@ -242,7 +232,7 @@ uint16_t uroce_take_out(struct uroce_port *port, uint16_t queue, struct rte_mbuf
 
 	if (q == NULL)
 		return 0;
-	return (uint16_t)rte_ring_dequeue_burst(q->out, (void **)frames, n, NULL);
+	return (uint16_t)pointers_take(q->out, (void **)frames, n);
 }
 
 int uroce_set_link(struct uroce_port *port, bool up)

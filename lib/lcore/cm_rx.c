@@ -5,6 +5,7 @@
  */
 #include "cm/mad.h"
 #include "lcore/inside.h"
+#include "queue/pointers.h"
 #include "wire/opcode.h"
 
 static enum reason verdict(const struct packet *p)
@@ -23,8 +24,7 @@ void cm_rx(struct lcore *l, const struct packet *p, struct rte_mbuf *m)
 	enum reason why = verdict(p);
 
 	/* NULL: an engine without a control path. */
-	if (why == REASON_NONE &&
-	    (l->engine->mads == NULL || rte_ring_enqueue(l->engine->mads, m) != 0))
+	if (why == REASON_NONE && (l->engine->mads == NULL || !pointer_put(l->engine->mads, m)))
 		why = REASON_BUSY;
 	if (why == REASON_NONE) {
 		control_tell(l->engine, l->engine->mads);
@@ -37,7 +37,6 @@ void cm_rx(struct lcore *l, const struct packet *p, struct rte_mbuf *m)
 void cm_rx_established(struct engine *e, const struct engine_qp *q)
 {
 	/* If the ring is full, the peer's RTU will say it again. */
-	if (e->established != NULL &&
-	    rte_ring_enqueue(e->established, (void *)(uintptr_t)q->qpn) == 0)
+	if (e->established != NULL && pointer_put(e->established, (void *)(uintptr_t)q->qpn))
 		control_tell(e, e->established);
 }

@@ -9,6 +9,7 @@
 #include "lcore/exception/exception.h"
 #include "lcore/inside.h"
 #include "lcore/raw/raw.h"
+#include "queue/pointers.h"
 
 static void group_input(struct lcore *l, struct packet *p, struct rte_mbuf *m, uint32_t kind,
 			nanotime now)
@@ -42,7 +43,7 @@ static void stranger(struct lcore *l, struct rte_mbuf *m)
 {
 	struct engine *e = l->engine;
 
-	if (e->strangers == NULL || rte_ring_enqueue(e->strangers, m) != 0) {
+	if (e->strangers == NULL || !pointer_put(e->strangers, m)) {
 		rte_pktmbuf_free(m);
 		return;
 	}

@@ -34,6 +34,7 @@
 #include "lcore/tag/tag.h"
 #include "lcore/window.h"
 #include "queue/doorbell.h"
+#include "queue/pointers.h"
 
 static struct rte_ring *lcore_ring(const struct lcore *l, const char *what, uint32_t slots,
 				   unsigned int flags)
@@ -94,20 +95,16 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	return 0;
 }
 
-static void inbox_drop(struct lcore *l)
+static void loop_drop(struct lcore *l)
 {
-	void *m;
-
-	while (l->inbox != NULL && rte_ring_dequeue(l->inbox, &m) == 0)
-		rte_pktmbuf_free(m);
 	for (; l->loop != NULL && l->loop_tail != l->loop_head; l->loop_tail++)
 		rte_pktmbuf_free(l->loop[l->loop_tail % LIMIT_LOOP]);
 }
 
 void lcore_destroy(struct lcore *l)
 {
-	inbox_drop(l);
-	rte_ring_free(l->inbox);
+	loop_drop(l);
+	pointers_free_frames(l->inbox);
 	rte_ring_free(l->messages);
 	if (l->copies != NULL)
 		copy_batch_destroy(l->copies);
@@ -156,7 +153,7 @@ uint32_t messages_poll(struct lcore *l, nanotime now)
 	void *p;
 	uint32_t work = 0;
 
-	while (work < LIMIT_LCORE_MESSAGES && rte_ring_dequeue(l->messages, &p) == 0) {
+	while (work < LIMIT_LCORE_MESSAGES && pointer_take(l->messages, &p)) {
 		struct lcore_message *m = p;
 
 		m->run(l, m->arg, now);
@@ -205,7 +202,7 @@ void lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), 
 	struct lcore_message m = { .run = run, .arg = arg };
 	uint32_t spins = 0;
 
-	while (rte_ring_enqueue(l->messages, &m) != 0)
+	while (!pointer_put(l->messages, &m))
 		rte_pause();
 	while (__atomic_load_n(&m.done, __ATOMIC_ACQUIRE) == 0) {
 		if (stand_in(l))

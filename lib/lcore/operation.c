@@ -17,6 +17,7 @@
 #include "lcore/inside.h"
 #include "lcore/moving/moving.h"
 #include "lcore/window.h"
+#include "queue/pointers.h"
 
 /* A single-producer ring for each lcore: DPDK's multi-producer rings do not order other writes. */
 bool operations_prepare(struct engine *e)
@@ -85,7 +86,7 @@ static bool is_alone(const struct lcore *l, const struct engine_qp *q)
 static bool pass_on(struct lcore *l, struct engine_qp *q, const struct key_operation *o)
 {
 	q->operation = *o;
-	if (rte_ring_enqueue(l->engine->operations[l->index], q) != 0)
+	if (!pointer_put(l->engine->operations[l->index], q))
 		return false;
 	control_wake(l->engine);
 	return true;

@@ -14,6 +14,7 @@
 #include "lcore/moving/crossing.h"
 #include "lcore/turns/ahead.h"
 #include "queue/fence.h"
+#include "queue/pointers.h"
 #include "wire/decode.h"
 #include "wire/header.h"
 #include "wire/opcode.h"
@@ -225,7 +226,7 @@ static uint32_t inbox_input(struct lcore *l, nanotime now)
 
 	if (rte_ring_empty(l->inbox))
 		return 0;
-	n = rte_ring_dequeue_burst(l->inbox, m, LIMIT_BURST, NULL);
+	n = pointers_take(l->inbox, m, LIMIT_BURST);
 	for (uint32_t i = 0; i < n; i++)
 		marked_input(l, m[i], now);
 	return n;
@@ -257,7 +258,7 @@ bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t sender, uint32_t 
 		return true;
 	}
 	capture_frames(l, &m, 1, CAPTURE_HERE);
-	if (rte_ring_enqueue(to->inbox, m) != 0)
+	if (!pointer_put(to->inbox, m))
 		return false;
 	queue_fence(); /* as in crossing.c */
 	if (__atomic_load_n(&to->sleeping, __ATOMIC_SEQ_CST))

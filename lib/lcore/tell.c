@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "lcore/inside.h"
+#include "queue/pointers.h"
 
 void control_wake(struct engine *e)
 {
@@ -38,7 +39,7 @@ void qp_crowded(struct lcore *l, struct engine_qp *q)
 	if (q->crowded || e->crowded == NULL || qp_tickets(q->core) == LIMIT_TICKETS)
 		return;
 	/* Full: the next packet asks again. */
-	if (rte_ring_enqueue(e->crowded, (void *)(uintptr_t)q->qpn) != 0)
+	if (!pointer_put(e->crowded, (void *)(uintptr_t)q->qpn))
 		return;
 	q->crowded = true;
 	control_wake(e);

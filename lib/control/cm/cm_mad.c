@@ -14,6 +14,7 @@
 #include "base/bits.h"
 #include "control/cm/cm_manager.h"
 #include "lcore/capture/capture.h"
+#include "queue/pointers.h"
 #include "wire/decode.h"
 #include "wire/encode.h"
 #include "wire/opcode.h"
@@ -50,13 +51,10 @@ static struct cm_queued *queue_take(struct cm_manager *m)
 void cm_mads_close(struct engine *e)
 {
 	struct cm_queued *q;
-	void *m;
 
 	while ((q = queue_take(e->control->cm)) != NULL)
 		free(q);
-	while (e->mads != NULL && rte_ring_dequeue(e->mads, &m) == 0)
-		rte_pktmbuf_free(m);
-	rte_ring_free(e->mads);
+	pointers_free_frames(e->mads);
 	rte_ring_free(e->established);
 	e->mads = e->established = NULL;
 }
@@ -250,11 +248,11 @@ nanotime cm_mads_tick(struct engine *e, nanotime now)
 		free(q);
 		left--;
 	}
-	for (left = LIMIT_CM_AT_ONCE; left > 0 && rte_ring_dequeue(e->mads, &p) == 0; left--) {
+	for (left = LIMIT_CM_AT_ONCE; left > 0 && pointer_take(e->mads, &p); left--) {
 		frame_in(e, p, now);
 		rte_pktmbuf_free(p);
 	}
-	for (left = LIMIT_CM_AT_ONCE; left > 0 && rte_ring_dequeue(e->established, &p) == 0; left--)
+	for (left = LIMIT_CM_AT_ONCE; left > 0 && pointer_take(e->established, &p); left--)
 		establish(e, (uint32_t)(uintptr_t)p, now);
 	if (cm->queued > 0)
 		return now;

@@ -11,6 +11,7 @@
 
 #include "base/bits.h"
 #include "control/control.h"
+#include "queue/pointers.h"
 
 /* NULL: the program has reached its limit, or there is no memory. */
 static void *take(struct engine_qp *q, size_t octets)
@@ -143,7 +144,7 @@ void crowded_provide(struct engine *e)
 	uint32_t left = LIMIT_CROWDED_AT_ONCE;
 	void *qpn;
 
-	while (left > 0 && e->crowded != NULL && rte_ring_dequeue(e->crowded, &qpn) == 0) {
+	while (left > 0 && e->crowded != NULL && pointer_take(e->crowded, &qpn)) {
 		struct engine_qp *q = directory_find(e, (uint32_t)(uintptr_t)qpn);
 
 		/*

@@ -18,6 +18,7 @@
 #include "control/control.h"
 #include "control/network/destinations.h"
 #include "lcore/capture/capture.h"
+#include "queue/pointers.h"
 #include "wire/header.h"
 
 #define WAIT_EVERY  (LIMIT_NEIGHBOUR_WAIT_MS * TIME_MS)
@@ -302,8 +303,7 @@ void neighbour_agent_frames(struct engine *e, nanotime now)
 
 	if (e->strangers == NULL)
 		return;
-	for (uint32_t i = 0; i < LIMIT_STRANGERS_AT_ONCE && rte_ring_dequeue(e->strangers, &p) == 0;
-	     i++) {
+	for (uint32_t i = 0; i < LIMIT_STRANGERS_AT_ONCE && pointer_take(e->strangers, &p); i++) {
 		struct rte_mbuf *m = p;
 
 		neighbour_input(a->table, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, now,

@@ -19,6 +19,7 @@
 #include "drivers/log.h"
 #include "lcore/inside.h"
 #include "queue/fence.h"
+#include "queue/pointers.h"
 
 #define NAP TIME_MS /* while a ring is full or no buffer is free */
 
@@ -37,7 +38,7 @@ void exception_flush(struct lcore *l)
 {
 	struct exception *x = l->engine->exception;
 	uint32_t n = l->exceptions;
-	uint32_t in = rte_ring_enqueue_burst(x->up, (void **)l->exception, n, NULL);
+	uint32_t in = pointers_put(x->up, (void **)l->exception, n);
 
 	l->exceptions = 0;
 	if (in < n) {
@@ -86,8 +87,7 @@ uint32_t exception_poll(struct lcore *l)
 		return 0;
 	if (x->pending_count == 0) {
 		x->pending_first = 0;
-		x->pending_count =
-			rte_ring_dequeue_burst(x->down, (void **)x->pending, LIMIT_BURST, NULL);
+		x->pending_count = pointers_take(x->down, (void **)x->pending, LIMIT_BURST);
 	}
 	if (x->pending_count == 0)
 		return 0;
@@ -123,7 +123,7 @@ static void count(atomic_uint_fast64_t *counter, uint32_t n)
 static uint32_t upwards(struct exception *x)
 {
 	struct rte_mbuf *m[LIMIT_BURST];
-	uint32_t n = rte_ring_dequeue_burst(x->up, (void **)m, LIMIT_BURST, NULL);
+	uint32_t n = pointers_take(x->up, (void **)m, LIMIT_BURST);
 	uint32_t took;
 
 	if (n == 0)
@@ -154,7 +154,7 @@ static uint32_t downwards(struct exception *x)
 	}
 	if (n == 0)
 		return got;
-	rte_ring_enqueue_bulk(x->down, (void **)m, n, NULL);
+	pointers_put(x->down, (void **)m, n);
 	count(&x->taken, n);
 	queue_fence(); /* pairs with idle.c */
 	if (__atomic_load_n(&e->lcore[0].sleeping, __ATOMIC_RELAXED))
@@ -263,15 +263,6 @@ int exception_open(struct engine *e, char *why, size_t why_size)
 	return error;
 }
 
-static void ring_drop(struct rte_ring *ring)
-{
-	void *m;
-
-	while (ring != NULL && rte_ring_dequeue(ring, &m) == 0)
-		rte_pktmbuf_free(m);
-	rte_ring_free(ring);
-}
-
 void exception_close(struct engine *e)
 {
 	struct exception *x = e->exception;
@@ -283,8 +274,8 @@ void exception_close(struct engine *e)
 		wake_thread(x);
 		pthread_join(x->thread, NULL);
 	}
-	ring_drop(x->up);
-	ring_drop(x->down);
+	pointers_free_frames(x->up);
+	pointers_free_frames(x->down);
 	rte_pktmbuf_free_bulk(x->pending + x->pending_first, x->pending_count);
 	if (x->wake_fd >= 0)
 		close(x->wake_fd);

@@ -4,6 +4,7 @@
 #include "lcore/elsewhere.h"
 #include "lcore/moving/crossing.h"
 #include "queue/fence.h"
+#include "queue/pointers.h"
 #include "wire/peek.h"
 
 #define STUCK (LIMIT_STUCK_MS * TIME_MS)
@@ -28,7 +29,7 @@ static void drop(struct lcore *l, struct rte_mbuf *m)
 
 static bool put(struct lcore *to, struct rte_mbuf *m)
 {
-	if (rte_ring_enqueue(to->inbox, m) != 0)
+	if (!pointer_put(to->inbox, m))
 		return false;
 	/* The fence puts the frame into the ring before the flag is read. It pairs with idle.c. */
 	queue_fence();

@@ -9,6 +9,7 @@
 
 #include "loop_rig.h"
 #include "lcore/moving/crossing.h"
+#include "queue/pointers.h"
 #include "wire/encode.h"
 #include "wire/opcode.h"
 
@@ -75,7 +76,7 @@ static void fill(struct lcore *l)
 	struct rte_mbuf *m = frame();
 	uint32_t n = 0;
 
-	while (rte_ring_enqueue(l->inbox, m) == 0)
+	while (pointer_put(l->inbox, m))
 		n++;
 	cr_assert_gt(n, 1);
 	rte_mbuf_refcnt_set(m, (uint16_t)n); /* each is freed */
@@ -85,7 +86,7 @@ static struct rte_mbuf *take(struct lcore *l)
 {
 	void *m = NULL;
 
-	cr_assert_eq(rte_ring_dequeue(l->inbox, &m), 0, "its inbox is empty");
+	cr_assert(pointer_take(l->inbox, &m), "its inbox is empty");
 	return m;
 }
 

@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "lcore/window.h"
 #include "loop_rig.h"
+#include "queue/pointers.h"
 #include "queue/ring_client.h"
 
 #define POLLS 100000
@@ -237,7 +238,7 @@ Test(loop, a_queue_pair_that_receives_bursts_asks_for_room_once)
 	cr_expect_eq(asking(r, 1, 0), 0, "one has room");
 	cr_expect_eq(asking(r, LIMIT_TURN, 1), 1);
 	cr_expect_eq(asking(r, LIMIT_TURN, 1 + LIMIT_TURN), 1, "it asked again");
-	cr_assert_eq(rte_ring_dequeue(r->engine.crowded, &qpn), 0);
+	cr_assert(pointer_take(r->engine.crowded, &qpn));
 	cr_expect_eq((uintptr_t)qpn, r->side[1].qp.qpn);
 	rig_with_little_room_close(r);
 }
@@ -506,15 +507,15 @@ Test(loop, a_bind_that_finds_the_ring_full_is_passed_on_later)
 	e->control_fd = eventfd(0, EFD_NONBLOCK);
 	r->client.shares = true; /* so this lcore may not bind by itself */
 	cr_assert_eq(windows_prepare(e), 0);
-	while (rte_ring_enqueue(e->operations[0], other) == 0)
+	while (pointer_put(e->operations[0], other))
 		;
 	cr_assert(rig_post(r, 0, WORK_BIND_MW, 64, 0));
 	rig_poll(r);
 	rig_poll(r);
-	while (rte_ring_dequeue(e->operations[0], &p) == 0)
+	while (pointer_take(e->operations[0], &p))
 		cr_assert_eq(p, other);
 	rig_poll(r);
-	cr_assert_eq(rte_ring_dequeue(e->operations[0], &p), 0, "the bind is lost");
+	cr_assert(pointer_take(e->operations[0], &p), "the bind is lost");
 	cr_expect_eq(p, &r->side[0].qp);
 	windows_destroy(e);
 	close(e->control_fd);

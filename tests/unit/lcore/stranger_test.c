@@ -12,6 +12,7 @@
 #include "base/bits.h"
 #include "drivers/port.h"
 #include "loop_rig.h"
+#include "queue/pointers.h"
 
 #define LCORES 3u
 #define SLOTS  16u
@@ -64,7 +65,7 @@ static uint32_t take_all(void)
 	uint32_t n = 0;
 	void *m;
 
-	for (; rte_ring_dequeue(rig->engine.strangers, &m) == 0; n++)
+	for (; pointer_take(rig->engine.strangers, &m); n++)
 		rte_pktmbuf_free(m);
 	return n;
 }
@@ -97,7 +98,7 @@ Test(stranger, one_of_several_lcores_at_once_wakes)
 	for (uint32_t others = 0; others < LCORES; others++) {
 		rig->engine.lcores = others + 1;
 		for (uint32_t i = 0; i < others; i++)
-			cr_assert_eq(rte_ring_enqueue(rig->engine.strangers, make_frame()), 0);
+			cr_assert(pointer_put(rig->engine.strangers, make_frame()));
 		arriving = 1;
 		rig_poll(rig);
 		cr_assert_eq(arriving, 0);

@@ -16,6 +16,7 @@
 #include "base/bits.h"
 #include "control/control.h"
 #include "control/network/placing.h"
+#include "queue/pointers.h"
 #include "rig/control_rig.h"
 #include "drivers/port.h"
 #include "lcore/inside.h"
@@ -101,7 +102,7 @@ static uint16_t rx_burst(struct port *p, uint16_t queue, struct rte_mbuf **m, ui
 {
 	struct side *s = container_of_type(p, struct side, port);
 
-	return (uint16_t)rte_ring_dequeue_burst(s->in[queue], (void **)m, n, NULL);
+	return (uint16_t)pointers_take(s->in[queue], (void **)m, n);
 }
 
 static uint16_t tx_burst(struct port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
@@ -112,7 +113,7 @@ static uint16_t tx_burst(struct port *p, uint16_t queue, struct rte_mbuf **m, ui
 	for (i = 0; i < n; i++) {
 		struct rte_mbuf *copy = rte_pktmbuf_copy(m[i], pool, 0, UINT32_MAX);
 
-		if (copy == NULL || rte_ring_enqueue(to->in[arrival(copy)], copy) != 0) {
+		if (copy == NULL || !pointer_put(to->in[arrival(copy)], copy)) {
 			rte_pktmbuf_free(copy);
 			break;
 		}
