@@ -15,17 +15,6 @@
 #include "lcore/window.h"
 #include "wire/opcode.h"
 
-static void settle_ring(struct lcore *l, struct engine_qp *q)
-{
-	uint32_t retired = qp_retired(q->core);
-
-	if (retired != q->published_retired) {
-		q->published_retired = retired;
-		/* Release: a client that sees the slot free sees everything before. */
-		__atomic_store_n(&q->page->retired, retired, __ATOMIC_RELEASE);
-	}
-}
-
 /*
  * The CQ in which a receive completes. The completion of an SRQ's request names the SRQ by its
  * handle, which is its program's. NULL: the SRQ is gone, and so is the program of the completion.
@@ -46,31 +35,45 @@ static struct engine_cq *receive_cq(struct lcore *l, struct engine_qp *q, struct
 	return s->cq != NULL ? s->cq : q->recv_cq;
 }
 
+static void report(struct lcore *l, struct engine_qp *q, struct completion *c, bool from_receive,
+		   nanotime now)
+{
+	struct engine_cq *cq = q->send_cq;
+
+	if (from_receive) {
+		l->stats.receives += c->status == STATUS_SUCCESS;
+		cq = receive_cq(l, q, c, now);
+	} else if (c->from_srq == COMPLETION_OWN && !tags_own_done(q, c)) {
+		return;
+	} else if (c->from_srq != 0) {
+		cq = q->srq->cq;
+	}
+	if (cq != NULL)
+		cq_complete(l, q, cq, c, now);
+}
+
 /*
  * A slot is given back before the completion that reports it can be seen, because a program that
- * polls the completion may post at once.
+ * polls the completion may post at once. Requests without a completion give theirs back, too.
  */
 static void take_completions(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	struct completion c;
-	bool from_receive;
+	bool taken, from_receive;
 
-	while (qp_take_completion(q->core, &c, &from_receive)) {
-		struct engine_cq *cq = q->send_cq;
+	do {
+		uint32_t retired;
 
-		if (from_receive) {
-			l->stats.receives += c.status == STATUS_SUCCESS;
-			cq = receive_cq(l, q, &c, now);
-		} else if (c.from_srq == COMPLETION_OWN && !tags_own_done(q, &c)) {
-			continue;
-		} else if (c.from_srq != 0) {
-			cq = q->srq->cq;
+		taken = qp_take_completion(q->core, &c, &from_receive);
+		retired = qp_retired(q->core);
+		if (retired != q->published_retired) {
+			q->published_retired = retired;
+			/* Release: a client that sees the slot free sees everything before. */
+			__atomic_store_n(&q->page->retired, retired, __ATOMIC_RELEASE);
 		}
-		settle_ring(l, q);
-		if (cq != NULL)
-			cq_complete(l, q, cq, &c, now);
-	}
-	settle_ring(l, q);
+		if (taken)
+			report(l, q, &c, from_receive, now);
+	} while (taken);
 }
 
 /*
