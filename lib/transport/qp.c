@@ -20,6 +20,7 @@
 #include "transport/responder/reply.h"
 #include "transport/requester/request.h"
 #include "transport/requester/request_check.h"
+#include "transport/requester/retry.h"
 #include "transport/responder/respond.h"
 #include "transport/transport.h"
 #include "transport/unreliable.h"
@@ -419,4 +420,30 @@ void qp_gather_failed(struct qp *qp, const struct packet *p)
 		reply_fault(qp, p);
 	else
 		request_fault(qp, p->psn, REASON_MEMORY_FAULT);
+}
+
+/* Of both halves. */
+nanotime qp_deadline(const struct qp *qp)
+{
+	const struct requester *r = &qp->req;
+	nanotime recovery = time_earlier(r->board.probe_at, r->board.late_at);
+
+	return time_earlier(time_earlier(time_earlier(recovery, qp->resp.nak_at),
+					 time_earlier(r->paced_until, r->unheard_at)),
+			    time_earlier(r->retry_at, r->rnr_until));
+}
+
+void qp_expired(struct qp *qp, nanotime now)
+{
+	struct requester *r = &qp->req;
+
+	if (r->rnr_until != TIME_NEVER && now >= r->rnr_until)
+		r->rnr_until = TIME_NEVER;
+	if (r->paced_until != TIME_NEVER && now >= r->paced_until)
+		r->paced_until = TIME_NEVER;
+	recovery_expired(qp, now);
+	flight_trim(qp, false);
+	flight_expired(qp, now);
+	respond_expired(qp, now);
+	retry_expired(qp, now);
 }

@@ -25,7 +25,6 @@
 #include "transport/requester/request.h"
 #include "transport/requester/retry.h"
 #include "transport/requester/sample.h"
-#include "transport/responder/respond.h"
 #include "wire/opcode.h"
 
 #define RNR_RETRY_FOREVER 7
@@ -210,28 +209,10 @@ uint32_t qp_timeouts(const struct qp *qp)
 	return qp->req.timeouts;
 }
 
-nanotime qp_deadline(const struct qp *qp)
-{
-	const struct requester *r = &qp->req;
-	nanotime recovery = time_earlier(r->board.probe_at, r->board.late_at);
-
-	return time_earlier(time_earlier(time_earlier(recovery, qp->resp.nak_at),
-					 time_earlier(r->paced_until, r->unheard_at)),
-			    time_earlier(r->retry_at, r->rnr_until));
-}
-
-void qp_expired(struct qp *qp, nanotime now)
+void retry_expired(struct qp *qp, nanotime now)
 {
 	struct requester *r = &qp->req;
 
-	if (r->rnr_until != TIME_NEVER && now >= r->rnr_until)
-		r->rnr_until = TIME_NEVER;
-	if (r->paced_until != TIME_NEVER && now >= r->paced_until)
-		r->paced_until = TIME_NEVER;
-	recovery_expired(qp, now);
-	flight_trim(qp, false);
-	flight_expired(qp, now);
-	respond_expired(qp, now);
 	if (r->retry_at == TIME_NEVER || now < r->retry_at)
 		return;
 	r->timeouts++;

@@ -17,5 +17,6 @@ void retry_go_back(struct qp *qp); /* to the oldest unacknowledged packet */
 void retry_gap(struct qp *qp, nanotime now); /* the peer misses the oldest unacknowledged packet */
 nanotime rnr_time(uint8_t code); /* IBTA table 45: what a timer code means */
 void retry_not_ready(struct qp *qp, uint8_t code, nanotime now); /* RNR NAK with this timer code */
+void retry_expired(struct qp *qp, nanotime now); /* the timer fires if it is due */
 
 #endif
