@@ -90,19 +90,23 @@ uint32_t icrc_begin_anywhere(const uint8_t *l3, size_t header_length)
 	return sum_octets(SUM_OF_LRH, head, masked + rest);
 }
 
-uint32_t icrc_begin(const uint8_t *l3, size_t header_length)
+/* Apart from icrc_begin(), because it needs a stack frame. */
+static __attribute__((noinline)) uint32_t begin_long(const uint8_t *l3, size_t n)
 {
-	bool ipv6 = l3[0] >> 4 == 6;
-	size_t n = header_length;
-
 	if (!short_sum_works())
 		return icrc_begin_anywhere(l3, n);
-	if (n <= SHORT_SUM_MOST)
-		return ipv6 ? short_sum_ipv6(l3, n) : short_sum_ipv4(l3, n);
-	if (ipv6)
+	if (l3[0] >> 4 == 6)
 		return sum_octets(short_sum_ipv6(l3, IPV6_HEADERS), l3 + IPV6_HEADERS,
 				  n - IPV6_HEADERS);
 	return sum_octets(short_sum_ipv4(l3, IPV4_HEADERS), l3 + IPV4_HEADERS, n - IPV4_HEADERS);
+}
+
+uint32_t icrc_begin(const uint8_t *l3, size_t header_length)
+{
+	if (header_length > SHORT_SUM_MOST || !short_sum_works())
+		return begin_long(l3, header_length);
+	return l3[0] >> 4 == 6 ? short_sum_ipv6(l3, header_length)
+			       : short_sum_ipv4(l3, header_length);
 }
 
 uint32_t icrc_add(uint32_t sum, const void *octets, size_t length)
