@@ -38,10 +38,8 @@ static uint32_t extension(const struct packet *p)
 	return p->selective ? BTH_SELECTIVE | (p->late << BTH_LATE_SHIFT & BTH_LATE_MASK) : 0;
 }
 
-static uint8_t *put_bth(uint8_t *b, const struct packet *p)
+static uint8_t *put_bth(uint8_t *b, const struct packet *p, uint32_t pad)
 {
-	uint32_t pad = (uint32_t)pad_of(p->payload_length);
-
 	b[BTH_OPCODE] = p->opcode;
 	b[BTH_FLAGS] = (uint8_t)(p->solicited * BTH_SOLICITED | p->mig_req * BTH_MIG_REQ |
 				 pad << BTH_PAD_SHIFT);
@@ -121,31 +119,37 @@ static void put_all_extended_headers(uint8_t *h, const struct packet *p, unsigne
 		put_selection(h, p);
 }
 
-/* Nearly all packets have at most one extended header, so the usual ones come first. */
-static inline void put_extended_headers(uint8_t *h, const struct packet *p)
+/* Nearly all packets have at most one extended header, so the usual ones come first. Returns their octets. */
+static inline size_t put_extended_headers(uint8_t *h, const struct packet *p)
 {
-	unsigned int flags = opcode_table[p->opcode].flags & OP_EXTENDED;
+	const struct opcode_info *op = &opcode_table[p->opcode];
+	unsigned int flags = op->flags & OP_EXTENDED;
 
-	if (flags == OP_RETH)
+	if (flags == OP_RETH) {
 		put_reth(h, p);
-	else if (flags == OP_AETH)
+		return RETH_LENGTH;
+	}
+	if (flags == OP_AETH) {
 		put_aeth(h, p);
-	else if (flags != 0)
+		return AETH_LENGTH;
+	}
+	if (flags != 0)
 		put_all_extended_headers(h, p, flags);
 	else if (p->opcode == OPCODE_CNP)
 		memset(h, 0, CNP_RESERVED_LENGTH);
+	assert(op->header_length != 0 && "only defined opcodes are sent");
+	return op->header_length - BTH_LENGTH;
 }
 
 size_t packet_encode(uint8_t *frame, const struct flow *flow, const struct packet *p,
 		     uint16_t identification)
 {
-	size_t headers = opcode_table[p->opcode].header_length;
-	size_t tail = p->payload_length + pad_of(p->payload_length) + ICRC_LENGTH;
+	uint32_t pad = (uint32_t)pad_of(p->payload_length);
+	size_t tail = p->payload_length + pad + ICRC_LENGTH, headers;
 
-	assert(headers != 0 && "only defined opcodes are sent");
 	memcpy(frame, flow->header, sizeof(flow->header)); /* the buffer has room for all of it */
+	headers = BTH_LENGTH + put_extended_headers(put_bth(frame + flow->length, p, pad), p);
 	put_lengths(frame, flow, UDP_LENGTH + headers + tail, identification);
-	put_extended_headers(put_bth(frame + flow->length, p), p);
 	return flow->length + headers;
 }
 
