@@ -63,6 +63,7 @@ static bool is_send(uint8_t opcode)
 static uint32_t drain_sends(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	uint32_t n = ring_readable(&q->sq), most;
+	struct send_work *slot = qp_window_slot(q->core);
 	uint32_t i, sends = 0;
 
 	q->more_work = false;
@@ -72,15 +73,13 @@ static uint32_t drain_sends(struct lcore *l, struct engine_qp *q, nanotime now)
 	}
 	most = MIN_OF(n, LIMIT_DRAIN);
 	for (i = 0; i < most; i++) {
-		struct send_work *slot = qp_window_slot(q->core);
-
 		if (slot == NULL) {
 			q->more_work = true;
 			break;
 		}
 		copy_request(slot, ring_read_slot(&q->sq, i), q->sq.stride);
 		sends += is_send(slot->opcode);
-		qp_posted(q->core);
+		slot = qp_posted(q->core);
 	}
 	l->stats.sends += sends;
 	if (i > 0)

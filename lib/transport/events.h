@@ -26,7 +26,8 @@ struct span_list;
  * its turn; so an attached client can write what it wants. NULL: the window is full.
  */
 struct send_work *qp_window_slot(struct qp *qp);
-void qp_posted(struct qp *qp);
+/* ... and returns the slot of the request after it, as qp_window_slot. */
+struct send_work *qp_posted(struct qp *qp);
 /*
  * Requests of the caller's own, in order among the others. There is always room for caps.own_wr of
  * them. The program sees only their consequences. Their completions, signalled or failed as any,

@@ -85,32 +85,37 @@ void qp_fail(struct qp *qp, enum reason why)
 	qp->events |= QP_EVENT_FATAL;
 }
 
-struct send_work *qp_window_slot(struct qp *qp)
+static inline struct send_work *window_slot(const struct requester *r)
 {
-	struct requester *r = &qp->req;
 	uint32_t own = r->own_posted - r->own_retired;
 
 	assert(r->tail - r->retired - own <= r->capacity && "no more than there is room for");
 	return r->tail - r->retired - own < r->capacity ? request_at(r, r->tail) : NULL;
 }
 
-static void posted(struct qp *qp, bool own)
+struct send_work *qp_window_slot(struct qp *qp)
 {
-	struct message *m;
+	return window_slot(&qp->req);
+}
 
-	request_check(qp, qp->req.tail);
-	m = message_at(&qp->req, qp->req.tail);
+static inline void posted(struct qp *qp, bool own)
+{
+	struct requester *r = &qp->req;
+	struct message *m = message_at(r, r->tail);
+
+	assert(r->tail - r->retired <= r->slot_mask && "it was written to a free slot");
+	request_check(qp, request_at(r, r->tail), m);
 	m->own = own;
-	qp->req.tail++;
+	r->tail++;
 	/* No other request fails before it is sent. */
-	if (m->fault != REASON_NONE || (kind_is_fetching(m->kind) && qp->attr.max_rd_atomic == 0))
+	if (m->fault != REASON_NONE || (qp->attr.max_rd_atomic == 0 && kind_is_fetching(m->kind)))
 		request_fail_in_turn(qp);
 }
 
-void qp_posted(struct qp *qp)
+struct send_work *qp_posted(struct qp *qp)
 {
-	assert(qp->req.tail - qp->req.retired <= qp->req.slot_mask && "qp_window_slot gave a slot");
 	posted(qp, false);
+	return window_slot(&qp->req);
 }
 
 struct send_work *qp_own_slot(struct qp *qp)

@@ -110,19 +110,7 @@ void request_set_fault(struct message *m, enum work_status status, enum reason w
 	m->plain = false;
 }
 
-/*
- * Nearly every request: a SEND, WRITE or READ of one element, without a fence, on a reliable connection, which
- * carries them all.
- */
-static inline bool is_plain(const struct qp *qp, const struct send_work *w)
-{
-	return qp->type == QP_TYPE_RC && w->num_sge == 1 && qp->caps.max_send_sge > 0 &&
-	       (w->flags & (WORK_INLINE | WORK_FENCE)) == 0 && w->opcode < ARRAY_SIZE(work_kinds) &&
-	       work_kinds[w->opcode].only != 0 && send_work_sge(w)->length <= LIMIT_MESSAGE;
-}
-
-static __attribute__((noinline)) void check(struct qp *qp, const struct send_work *w,
-					    struct message *m)
+void request_check_any(const struct qp *qp, const struct send_work *w, struct message *m)
 {
 	uint8_t kind = kind_of(qp, w->opcode);
 	uint64_t length;
@@ -159,21 +147,4 @@ static __attribute__((noinline)) void check(struct qp *qp, const struct send_wor
 	m->length = (uint32_t)length;
 	m->plain = work_kinds[w->opcode].only != 0 && !(w->flags & WORK_FENCE) &&
 		   !qp_type_unreliable(qp->type);
-}
-
-void request_check(struct qp *qp, uint32_t index)
-{
-	const struct send_work *w = request_at(&qp->req, index);
-	struct message *m = message_at(&qp->req, index);
-
-	assert(index == qp->req.tail && index - qp->req.retired <= qp->req.slot_mask &&
-	       "the newest, in a slot that is free");
-	if (!is_plain(qp, w)) {
-		check(qp, w, m);
-		return;
-	}
-	m->kind = work_kinds[w->opcode].kind;
-	m->fault = REASON_NONE;
-	m->length = send_work_sge(w)->length;
-	m->plain = true;
 }
