@@ -282,11 +282,10 @@ static bool is_answer(uint8_t kind)
  */
 static bool lcore_takes(const struct lcore *l, const struct engine_qp *q, const struct packet *p)
 {
-	uint8_t kind = kind_of(q, p);
-
 	if (q->atomic_waits)
-		return is_answer(kind);
-	return !(kind == KIND_CMP_SWAP || kind == KIND_FETCH_ADD) || moving_can_try(l, q->client);
+		return is_answer(kind_of(q, p));
+	/* a raw frame: as a SEND */
+	return !opcode_is(p->opcode, OP_ATOMIC_ETH) || moving_can_try(l, q->client);
 }
 
 /* A mover's packet is held while the core has no room for it, and needs room for its copies, too. */
