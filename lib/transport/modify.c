@@ -222,11 +222,11 @@ static void store_attributes(struct qp_attributes *to, const struct qp_attribute
 }
 
 /* ibv_mtu 1 is 256 octets. The path of a datagram is not known, so the port's limit counts. */
-static uint32_t mtu_shift_of(const struct qp *qp)
+static uint8_t mtu_shift_of(const struct qp *qp)
 {
 	uint32_t mtu = qp->type == QP_TYPE_UD ? qp->caps.port_mtu : qp->attr.path_mtu;
 
-	return 7 + (mtu == 0 ? 1 : mtu);
+	return (uint8_t)(7 + (mtu == 0 ? 1 : mtu));
 }
 
 /* Derives what the data path reads from the attributes. */

@@ -358,7 +358,7 @@ static inline bool is_idle(const struct qp *qp)
 /* The values of most packets; constants come first, so that few stores do. */
 static inline void packet_begin(const struct qp *qp, struct packet *p)
 {
-	bool selective = !qp_type_unreliable(qp->type);
+	bool selective = qp->reliable;
 	uint8_t late = path_late_step(qp->path);
 	uint32_t dest_qpn = qp->dest_qpn;
 

@@ -28,7 +28,8 @@ struct qp {
 	bool selective; /* the peer knows selective acknowledgements */
 	bool last_wqe_due; /* LAST_WQE_REACHED follows the last receive completion */
 	uint32_t mtu; /* path MTU, octets */
-	uint32_t mtu_shift;
+	uint8_t mtu_shift;
+	bool reliable; /* what qp_type_unreliable() says of its type */
 	uint32_t qpn;
 	uint32_t dest_qpn;
 	struct key_user receiver; /* on whose behalf receive requests name memory */

@@ -124,6 +124,7 @@ struct qp *qp_init(void *memory, const struct qp_caps *caps)
 	memset(memory, 0, l.window);
 	qp->state = QP_STATE_RESET;
 	qp->type = (uint8_t)caps->type;
+	qp->reliable = !qp_type_unreliable(qp->type);
 	qp->service = service_of(caps->type);
 	qp->srq = caps->srq;
 	qp->qpn = caps->qpn;
