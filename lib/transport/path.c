@@ -324,17 +324,9 @@ static void grow(struct path *p, uint64_t octets)
 	p->window = MIN_OF(p->window, most(p));
 }
 
-void path_gone(struct path *p, uint64_t octets, bool acknowledged)
+void path_grow(struct path *p, uint64_t octets)
 {
-	bool used = p->held > 0 || p->used > 0;
-
-	assert(octets <= p->flying && "what was sent");
-	p->flying -= octets;
-	p->used -= MIN_OF(p->used, octets);
-	if (!acknowledged)
-		return;
-	p->acknowledged += octets;
-	if (used && p->looks >= LIMIT_PATH_LOOKS && delay(p) <= path_target(p))
+	if (p->looks >= LIMIT_PATH_LOOKS && delay(p) <= path_target(p))
 		grow(p, octets);
 }
 

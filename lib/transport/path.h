@@ -35,6 +35,7 @@
 #ifndef TRANSPORT_PATH_H
 #define TRANSPORT_PATH_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -173,8 +174,24 @@ static inline bool path_losses_are_lone(const struct path *p)
 void path_reordered(struct path *p, uint32_t places, nanotime now);
 uint32_t path_places(const struct path *p, nanotime now);
 
+/* The part of path_gone for a window that was used, and may grow. */
+void path_grow(struct path *p, uint64_t octets);
+
 /* So many octets are not in flight any more; acknowledged: because they arrived. */
-void path_gone(struct path *p, uint64_t octets, bool acknowledged);
+static inline void path_gone(struct path *p, uint64_t octets, bool acknowledged)
+{
+	bool used = p->held > 0 || p->used > 0;
+
+	assert(octets <= p->flying && "what was sent");
+	p->flying -= octets;
+	p->used -= MIN_OF(p->used, octets);
+	if (!acknowledged)
+		return;
+	p->acknowledged += octets;
+	if (used)
+		path_grow(p, octets);
+}
+
 /*
  * The network lost packets. goes_back: the peer drops all that is behind a lost one, so that each loss
  * costs a window.

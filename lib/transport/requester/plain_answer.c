@@ -31,9 +31,10 @@ static inline bool is_asked_for(const struct qp *qp, const struct message *m,
 				const struct packet *p, const struct opcode_info *op, uint32_t done)
 {
 	uint32_t rest = m->length - (done << qp->mtu_shift);
+	uint32_t shape = (done == m->asked_from) * (uint32_t)OP_FIRST |
+			 (done + 1 == m->asked_to) * (uint32_t)OP_LAST;
 
-	return m->kind == KIND_READ_REQUEST && !(op->flags & OP_FIRST) == (done != m->asked_from) &&
-	       !(op->flags & OP_LAST) == (done + 1 != m->asked_to) &&
+	return m->kind == KIND_READ_REQUEST && (op->flags & (OP_FIRST | OP_LAST)) == shape &&
 	       p->payload_length == MIN_OF(rest, qp->mtu) &&
 	       (!(op->flags & OP_AETH) || (p->syndrome & SYNDROME_CLASS) == SYNDROME_ACK);
 }

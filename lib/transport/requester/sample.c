@@ -4,18 +4,12 @@
 #include "base/bits.h"
 #include "transport/requester/sample.h"
 
-/* More is in flight than a short way ever has. */
-static bool is_long(const struct requester *r)
-{
-	return r->samples > 1 && ((r->top_psn - r->una_psn) & PSN_MASK) > LIMIT_WINDOW;
-}
-
 void sample_again(struct qp *qp, const struct packet *p)
 {
 	struct requester *r = &qp->req;
 	uint8_t kept = 0;
 
-	if (!qp->selective || !is_long(r)) {
+	if (!qp->selective || !sample_way_is_long(r)) {
 		if (path_srtt(qp->path) != 0)
 			sample_reset(r);
 		return;
@@ -33,8 +27,7 @@ void sample_another(struct qp *qp, const struct packet *p, nanotime now)
 {
 	struct requester *r = &qp->req;
 
-	if (r->sampling < r->samples && is_long(r) &&
-	    now >= r->sample[r->sampling - 1].at + path_srtt(qp->path) / r->samples)
+	if (now >= r->sample[r->sampling - 1].at + path_srtt(qp->path) / r->samples)
 		sample_begin(r, p, now);
 }
 

@@ -21,6 +21,12 @@ static inline void sample_reset(struct requester *r)
 	r->sampling = 0;
 }
 
+/* More is in flight than a short way ever has. */
+static inline bool sample_way_is_long(const struct requester *r)
+{
+	return r->samples > 1 && ((r->top_psn - r->una_psn) & PSN_MASK) > LIMIT_WINDOW;
+}
+
 /* Few packets need this: repetitions, and packets on a long way. */
 void sample_again(struct qp *qp, const struct packet *p);
 void sample_another(struct qp *qp, const struct packet *p, nanotime now);
@@ -39,7 +45,7 @@ static inline void sample_made(struct qp *qp, const struct packet *p, bool asks,
 		sample_again(qp, p);
 	else if (asks && r->sampling == 0)
 		sample_begin(r, p, now);
-	else if (asks && r->samples > 1)
+	else if (asks && r->sampling < r->samples && sample_way_is_long(r))
 		sample_another(qp, p, now);
 }
 
