@@ -34,7 +34,10 @@
 
 void path_init(struct path *p)
 {
+	static const struct late never;
+
 	memset(p, 0, sizeof(*p));
+	p->late = &never;
 	p->packet = p->mean = FIRST;
 	p->window = LIMIT_PATH_START;
 	p->starting = true;

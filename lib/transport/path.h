@@ -78,7 +78,7 @@ struct path {
 	uint32_t given_up; /* how often all packets in flight were given up */
 	nanotime answered; /* the newest packet that was answered left then */
 	nanotime asked_at, asked_until; /* a probe asks for all, until then or its answer */
-	const struct late *late; /* how late its caller hands packets in, as of now; NULL: never */
+	const struct late *late; /* how late its caller hands packets in, as of now */
 	uint8_t peer_step; /* of peer_late */
 	nanotime peer_late; /* ... and the peer, as it said last; 0: it says nothing */
 
@@ -253,13 +253,13 @@ static inline nanotime path_srtt(const struct path *p)
 /* How much later than its arrival the caller may see a packet. */
 static inline nanotime path_late(const struct path *p)
 {
-	return p->late != NULL ? p->late->time : 0;
+	return p->late->time;
 }
 
 /* The step that each packet carries: how late its sender is. */
 static inline uint8_t path_late_step(const struct path *p)
 {
-	return p != NULL && p->late != NULL ? p->late->step : 0;
+	return p != NULL ? p->late->step : 0;
 }
 
 /* A packet of the peer that passed every check carried this step. */
