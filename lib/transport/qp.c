@@ -25,6 +25,12 @@
 #include "transport/transport.h"
 #include "transport/unreliable.h"
 
+/*
+ * All that is in headers is inline. Left to itself, the compiler calls the plain cases, and what they share with
+ * others.
+ */
+#define FLATTEN __attribute__((flatten))
+
 enum qp_state qp_state(const struct qp *qp)
 {
 	return qp->state;
@@ -299,8 +305,16 @@ static inline __attribute__((always_inline)) enum reason dispatch(struct qp *qp,
 	return why;
 }
 
-void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
-		 const struct key_table *keys, nanotime now, struct outcome *out)
+static __attribute__((noinline)) enum reason dispatch_other(struct qp *qp, const struct packet *p,
+							    const struct recv_work *offer,
+							    const struct key_table *keys,
+							    nanotime now, struct outcome *out)
+{
+	return dispatch(qp, qp->type, qp->service, p, offer, keys, now, out);
+}
+
+FLATTEN void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
+			 const struct key_table *keys, nanotime now, struct outcome *out)
 {
 	out->flags = 0;
 	out->ticket = 0;
@@ -308,7 +322,7 @@ void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *
 	if (qp->type == QP_TYPE_RC)
 		out->reason = dispatch(qp, QP_TYPE_RC, SERVICE_RC, p, offer, keys, now, out);
 	else
-		out->reason = dispatch(qp, qp->type, qp->service, p, offer, keys, now, out);
+		out->reason = dispatch_other(qp, p, offer, keys, now, out);
 	if (out->reason == REASON_NONE && out->flags == OUTCOME_PLACE) {
 		assert(out->place.length > 0 && "octets that are copied have a place");
 		return;
@@ -391,8 +405,9 @@ static inline bool next_reply(struct qp *qp, const struct key_table *keys, struc
 	return reply_is_owed(&qp->resp) && reply_next(qp, keys, p, gather);
 }
 
-enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nanotime now,
-				struct packet *p, struct span_list *gather, nanotime *not_before)
+FLATTEN enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nanotime now,
+					struct packet *p, struct span_list *gather,
+					nanotime *not_before)
 {
 	enum next_packet next;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * respond.c takes whatever expected.c takes, with the same effects. Both ends get the same packets.
+ * respond.c takes whatever expected.h takes, with the same effects. Both ends get the same packets.
  * One end always counts as having reported a gap, so all of its packets go to respond.c.
  */
 #include <criterion/criterion.h>

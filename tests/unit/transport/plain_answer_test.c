@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * answer.c takes whatever plain_answer.c takes, with the same effects. Both ends get the same
+ * answer.c takes whatever plain_answer.h takes, with the same effects. Both ends get the same
  * responses of the same READs; those of one end go to answer.c.
  */
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reply.c makes whatever plain_reply.c makes, with the same effects. Both ends get the same
- * requests. One end asks plain_reply.c first, the other only reply.c.
+ * reply.c makes whatever plain_reply.h makes, with the same effects. Both ends get the same
+ * requests. One end asks plain_reply.h first, the other only reply.c.
  */
 #include <criterion/criterion.h>
 #include <string.h>

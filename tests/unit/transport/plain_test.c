@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plain.c and request.c make the same packets of the same requests. One end uses plain.c. The other
+ * plain.h and request.c make the same packets of the same requests. One end uses plain.h. The other
  * end has a rate limit that never holds it back, so request.c makes all of its packets.
  */
 #include <criterion/criterion.h>
