@@ -48,9 +48,9 @@ static inline bool range_in_region(const struct region *r, uint64_t address, uin
 
 static inline bool kind_allows(const struct region *r, struct key_user user, uint32_t access)
 {
-	assert(r->kind <= REGION_NULL);
 	if (r->kind == REGION_MEMORY)
 		return true;
+	assert(r->kind <= REGION_NULL);
 	if (r->kind == REGION_NULL)
 		return (access & ACCESS_REMOTE) == 0;
 	return (access & ACCESS_REMOTE) != 0 && (r->window_qpn == 0 || r->window_qpn == user.qpn);

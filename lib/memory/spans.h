@@ -20,8 +20,9 @@
 
 struct span {
 	void *direct; /* mapped by the engine; NULL: a peer span */
-	uint64_t peer_address; /* peer: the address in the client's address space */
-	uint32_t client; /* peer: the client with that address space, or SPAN_NOBODY */
+	/* Of mapped memory, too, which may become peer memory before a mover has copied. */
+	uint64_t peer_address; /* the address in the client's address space */
+	uint32_t client; /* the client with that address space, or SPAN_NOBODY */
 	uint32_t length; /* octets */
 };
 
