@@ -147,13 +147,7 @@ void tx_of_client(struct lcore *l, const struct client *c, nanotime now);
 void ready_add(struct lcore *l, struct engine_qp *q);
 void ready_remove(struct lcore *l, struct engine_qp *q);
 
-/* frame.c */
-/*
- * Headers and payload of the packet in s->packet, gathered from l->gather; peer payload is read
- * later.
- */
-void frame_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s);
-/* After its peer copies (of this array) were made: pad and ICRC, or s->failed. */
+/* frame.c: after its peer copies (of this array) were made: pad and ICRC, or s->failed. */
 void frame_seal(struct staged_frame *s, const struct peer_copy *copy);
 
 /* send.c: sends frames. Returns how many the port took; the others are still the caller's. */

@@ -6,6 +6,7 @@
  * Frames that the port (or another lcore) does not take wait in their outlet, and go first.
  */
 #include "base/bits.h"
+#include "lcore/frame.h"
 #include "lcore/moving/moving.h"
 #include "lcore/moving/outlet.h"
 #include "lcore/paths.h"
