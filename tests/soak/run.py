@@ -245,7 +245,7 @@ def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hours", type=float, default=0)
     parser.add_argument("--minutes", type=float, default=0)
-    parser.add_argument("--quick", action="store_true", help="two minutes, fewer queue pairs")
+    parser.add_argument("--quick", action="store_true", help="about a minute, fewer queue pairs")
     parser.add_argument("--qps", type=int, help="queue pairs on each side of each place")
     parser.add_argument("--rate", type=int, default=1500, help="operations a second of a program")
     parser.add_argument("--seed", type=int, default=int(time.time()))
@@ -255,10 +255,10 @@ def read_arguments():
     a.build = a.build.resolve()
     a.output = a.output or a.build / "soak"
     a.seconds = a.hours * 3600 + a.minutes * 60 or 300
-    a.rounds = 4 if a.quick else 0
+    a.rounds = 3 if a.quick else 0
     a.qps = a.qps or (150 if a.quick else 600)
-    a.round = 28 if a.quick else min(150, a.seconds / 4)
-    a.pause = 0.8 if a.quick else 1.5
+    a.round = 15 if a.quick else min(150, a.seconds / 4)
+    a.pause = 0.4 if a.quick else 1.5
     a.interval = 1 if a.quick else max(2, a.seconds / 900)
     return a
 
