@@ -6,7 +6,8 @@
 #include "lcore/moving/slots.h"
 
 struct slots {
-	struct held_list free;
+	struct held_list free; /* given back */
+	uint32_t untouched; /* the first place that was never taken, so that it has no memory yet */
 	uint32_t free_count;
 	uint32_t kept, few, share;
 	uint16_t of_client[LIMIT_CLIENTS];
@@ -24,8 +25,6 @@ struct slots *slots_create(uint32_t places, uint32_t kept, uint32_t few, uint32_
 	s->few = few;
 	s->share = share;
 	STAILQ_INIT(&s->free);
-	for (uint32_t i = 0; i < places; i++)
-		STAILQ_INSERT_TAIL(&s->free, &s->slot[i], link);
 	s->free_count = places;
 	return s;
 }
@@ -45,14 +44,24 @@ static bool may_take(const struct slots *s, const struct client *c)
 	return of_user < most && s->of_client[c->number] < s->share * (most - of_user);
 }
 
-struct held_packet *slot_take(struct slots *s, const struct client *c, const struct packet *p,
-			      struct rte_mbuf *m)
+static struct held_packet *next_free(struct slots *s)
 {
 	struct held_packet *e = STAILQ_FIRST(&s->free);
 
+	if (e == NULL)
+		return &s->slot[s->untouched++];
+	STAILQ_REMOVE_HEAD(&s->free, link);
+	return e;
+}
+
+struct held_packet *slot_take(struct slots *s, const struct client *c, const struct packet *p,
+			      struct rte_mbuf *m)
+{
+	struct held_packet *e;
+
 	if (!may_take(s, c))
 		return NULL;
-	STAILQ_REMOVE_HEAD(&s->free, link);
+	e = next_free(s);
 	s->free_count--;
 	s->of_client[c->number]++;
 	s->of_user[c->user]++;
