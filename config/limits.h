@@ -179,8 +179,11 @@
 #define LIMIT_CM_STRAYS	 2000u /* answers a second to messages that belong to no connection */
 
 /* Packet buffers. */
-#define LIMIT_POOL_BASE	 4096u /* of an engine, */
-#define LIMIT_POOL_LCORE 12288u /* and more for each lcore, unless uroce_options.pool_size is set */
+#define LIMIT_POOL_BASE 4096u /* of an engine, */
+#define LIMIT_POOL_LCORE \
+	12288u /* and more for each lcore, unless uroce_options.pool_size is set; */
+#define LIMIT_POOL_HOST_BASE  2048u /* without a port, which needs no buffers for its rings, */
+#define LIMIT_POOL_HOST_LCORE 6144u /* ... and loses nothing, so little waits behind gaps */
 
 /* The engine: frames, and copies to and from memory of clients. */
 #define LIMIT_LENT	  1024u /* octets of a packet that are worth a copy less within an lcore */

@@ -73,14 +73,18 @@ static int set_identity(struct engine *e, const struct uroce_options *o)
 static int make_pool(struct engine *e, const struct uroce_options *o, char *why, size_t why_size)
 {
 	uint32_t mtu = e->port != NULL ? e->port->mtu : MAX_OF(o->mtu, LIMIT_MTU_WITHOUT_PORT);
-	uint32_t n =
-		o->pool_size != 0 ? o->pool_size : LIMIT_POOL_BASE + LIMIT_POOL_LCORE * o->lcores;
+	uint32_t n = o->pool_size != 0 ? o->pool_size
+		     : e->port != NULL ? LIMIT_POOL_BASE + LIMIT_POOL_LCORE * o->lcores
+				       : LIMIT_POOL_HOST_BASE + LIMIT_POOL_HOST_LCORE * o->lcores;
 	uint32_t room = RTE_PKTMBUF_HEADROOM + (uint32_t)round_up(mtu + ETHERNET_OVERHEAD, 64);
 	char name[RTE_MEMPOOL_NAMESIZE];
 
 	e->pool = o->pool;
-	if (e->pool != NULL)
+	if (e->pool != NULL) {
+		e->buffers = e->pool->size / o->lcores;
 		return 0;
+	}
+	e->buffers = n / o->lcores;
 	snprintf(name, sizeof(name), "up-%08x", (uint32_t)e->id);
 	e->pool = rte_pktmbuf_pool_create(name, n, LIMIT_POOL_CACHE, 0, (uint16_t)room,
 					  e->port != NULL ? e->port->socket : SOCKET_ID_ANY);

@@ -58,6 +58,15 @@ static bool make_bells(struct lcore *l)
 	       epoll_ctl(l->wait_fd, EPOLL_CTL_ADD, l->wake_fd, &event) == 0;
 }
 
+/*
+ * The packets that wait, `most` of them in a pool of the usual size. A smaller pool has fewer, so that what
+ * waits always leaves buffers for what ends the wait.
+ */
+static uint32_t places(const struct engine *e, uint32_t most)
+{
+	return (uint32_t)((uint64_t)most * MIN_OF(e->buffers, LIMIT_POOL_LCORE) / LIMIT_POOL_LCORE);
+}
+
 int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 {
 	memset(l, 0, sizeof(*l));
@@ -79,8 +88,9 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	l->paths = paths_create();
 	l->cycles = cycles_make();
 	l->moving = moving_create();
-	l->holding = holding_create();
-	l->behind = slots_create(LIMIT_BEHIND, LIMIT_BEHIND_KEPT, LIMIT_BEHIND_FEW, LIMIT_SHARE);
+	l->holding = holding_create(places(e, LIMIT_HELD));
+	l->behind = slots_create(places(e, LIMIT_BEHIND), LIMIT_BEHIND_KEPT, LIMIT_BEHIND_FEW,
+				 LIMIT_SHARE);
 	l->far = behind_far_create();
 	l->inbox = lcore_ring(l, "ui", LIMIT_INBOX, RING_F_SC_DEQ);
 	l->messages = lcore_ring(l, "um", LIMIT_LCORE_MESSAGES, RING_F_SC_DEQ);

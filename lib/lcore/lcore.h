@@ -159,6 +159,7 @@ struct engine {
 	uint64_t hash_secret; /* of gid_hash */
 	struct port *port; /* NULL: same host only */
 	struct rte_mempool *pool;
+	uint32_t buffers; /* of the pool, for each lcore */
 	uint32_t
 		direct_moves[LIMIT_CLIENTS]; /* atomic: copies with movers into its direct memory */
 	uint32_t lcores;

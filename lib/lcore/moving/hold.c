@@ -27,14 +27,14 @@ struct holding {
 	uint32_t queues; /* ... and how many they are */
 };
 
-struct holding *holding_create(void)
+struct holding *holding_create(uint32_t packets)
 {
 	struct holding *h = calloc(1, sizeof(*h));
 
 	if (h == NULL)
 		return NULL;
 	TAILQ_INIT(&h->waiting);
-	h->slots = slots_create(LIMIT_HELD, LIMIT_HELD_KEPT, LIMIT_HELD_FEW, 1);
+	h->slots = slots_create(packets, LIMIT_HELD_KEPT, LIMIT_HELD_FEW, 1);
 	if (h->slots == NULL) {
 		free(h);
 		return NULL;

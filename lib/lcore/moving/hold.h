@@ -5,7 +5,8 @@
 
 #include "lcore/lcore.h"
 
-struct holding *holding_create(void);
+/* At most `packets` wait. NULL: no memory. */
+struct holding *holding_create(uint32_t packets);
 void holding_destroy(struct holding *h);
 
 /*

@@ -176,6 +176,7 @@ struct rig *rig_open(void)
 	clock_init();
 	e->lcores = 1;
 	e->lcore = aligned_alloc(64, sizeof(struct lcore));
+	e->buffers = 4095;
 	e->pool = rte_pktmbuf_pool_create("rig", 4095, 250, 0, 128 + 4352, SOCKET_ID_ANY);
 	key_table_init(&e->keys, calloc(1, key_table_size(64)), 64, seed);
 	r->arena = arena_create_private();
