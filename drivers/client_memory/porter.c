@@ -26,6 +26,7 @@
 #include "config/limits.h"
 #include "drivers/client_memory/maps.h"
 #include "drivers/client_memory/peer.h"
+#include "drivers/client_memory/porter_code.h"
 
 #define FDS_OF_MESSAGE 253 /* SCM_MAX_FD: the most that a message can carry */
 #define LARGE	       (4ul << 20) /* octets; a larger private mapping is not the code's */
@@ -262,32 +263,31 @@ static bool holds(const struct mapping *m, const void *object)
 	return (uintptr_t)object >= m->start && (uintptr_t)object < m->end;
 }
 
-/* Unmaps memory, so that a porter that hangs does not keep it in use. */
-static void let_go_of(const struct mapping *m)
+/*
+ * Hugepages, rings of ports and arenas. While they stay mapped, a new engine could not have them, even if
+ * all that is left is a porter that hangs.
+ */
+static bool is_memory(const struct mapping *m)
 {
 	int here;
 
+#ifdef UROCE_SANITIZED
+	return false; /* the sanitizers' shadows are among the large mappings */
+#endif
 	if (holds(m, &here) || holds(m, &errno) || holds(m, &maps))
-		return;
-	if (m->shared || (m->inode == 0 && m->end - m->start > LARGE && !m->named))
-		munmap((void *)m->start, m->end - m->start);
+		return false;
+	return m->shared || (m->inode == 0 && m->end - m->start > LARGE && !m->named);
 }
 
-/*
- * Unmaps hugepages, rings of ports and arenas. While they stay mapped, a new engine could not have
- * them.
- */
-static void let_go_of_memory(void)
+static void let_go_of(bool (*unneeded)(const struct mapping *))
 {
 	struct mapping m;
 
-#ifdef UROCE_SANITIZED
-	return; /* the sanitizers' shadows are among the large mappings */
-#endif
 	if (maps_open(&maps) != 0)
 		return;
 	while (maps_next(&maps, &m))
-		let_go_of(&m);
+		if (unneeded(&m))
+			munmap((void *)m.start, m.end - m.start);
 	maps_close(&maps);
 }
 
@@ -303,7 +303,9 @@ static void let_go(int channel)
 	if (channel > 0)
 		close_range(0, (unsigned int)channel - 1, 0);
 	close_range((unsigned int)channel + 1, ~0u, 0);
-	let_go_of_memory();
+	let_go_of(is_memory);
+	if (porter_code_find())
+		let_go_of(porter_code_is_foreign);
 }
 
 static long make_process(unsigned long flags, int *pidfd)

@@ -88,3 +88,42 @@ Test(porter, one_that_hangs_does_not_hide_that_the_parent_was_killed)
 	close(pidfd);
 	close(channel);
 }
+
+/* ... of what may be executed, each time a fork that copies it: nothing but what porters call. */
+static bool is_needed(const char *path, const char *program)
+{
+#ifdef UROCE_SANITIZED
+	if (strstr(path, "san") != NULL)
+		return true;
+#endif
+	return path[0] == '[' || strcmp(path, program) == 0 || strstr(path, "/libc.so.") != NULL ||
+	       strstr(path, "/ld-") != NULL;
+}
+
+Test(porter, their_parent_keeps_no_library_but_libc)
+{
+	int channel = porter_start(), ends[2], pidfd;
+	char file[64], line[512], program[256] = "", path[256];
+	uint32_t kept = 0;
+	FILE *f;
+
+	cr_assert_geq(channel, 0);
+	cr_assert_gt(readlink("/proc/self/exe", program, sizeof(program) - 1), 0);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	pidfd = ask_for_one(channel, ends[1]);
+	snprintf(file, sizeof(file), "/proc/%d/maps", parent_of(pidfd));
+	f = fopen(file, "re");
+	cr_assert_not_null(f, "%s", file);
+	while (fgets(line, sizeof(line), f) != NULL)
+		if (sscanf(line, "%*s r-xp %*s %*s %*s %255s", path) == 1) {
+			cr_expect(is_needed(path, program), "%s", path);
+			kept++;
+		}
+	cr_expect_geq(kept, 3, "%u", kept);
+	fclose(f);
+	close(ends[1]);
+	close(ends[0]);
+	wait_for(pidfd, POLLIN, "the porter is still there");
+	close(pidfd);
+	close(channel);
+}
