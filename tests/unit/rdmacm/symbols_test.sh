@@ -18,7 +18,8 @@ printf 'A RDMACM_1.%s\n' 0 1 2 3 >"$work/nodes"
 grep '^A ' "$work/all" | diff -u "$work/nodes" -
 
 # as in libibverbs: programs replace these functions
-if nm -D --undefined-only "$1" |
+# (gcov's runtime, which a build that counts links into each library, maps its files)
+if ! nm "$1" | grep -q ' __gcov_exit$' && nm -D --undefined-only "$1" |
 	grep -E ' (mmap|munmap|mremap|madvise|mprotect|mlock|munlock|shmat|shmdt|s?brk)(64)?(@|$)'; then
 	echo "maps memory through libc"
 	exit 1
