@@ -54,32 +54,42 @@ double starved_stolen(const struct starved *s)
 	return stolen(s->machine);
 }
 
-static void name_of(const char *task, char name[64])
+/*
+ * A thread begins with the name of the thread that made it, and takes its own when it runs for the
+ * first time. The control thread makes the movers. So a new mover that has no processor yet has the
+ * name of the control thread, and the name is looked at again when it matters.
+ */
+static bool is_named_control(int fd)
+{
+	char text[64];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	text[n > 0 ? n : 0] = '\0';
+	return strcmp(text, "uroce-control\n") == 0;
+}
+
+static int open_of(const char *task, const char *file)
 {
 	char path[256];
-	FILE *f;
 
-	name[0] = '\0';
-	snprintf(path, sizeof(path), "%s/comm", task);
-	f = fopen(path, "re");
-	if (f == NULL)
-		return;
-	if (fgets(name, 64, f) != NULL)
-		name[strcspn(name, "\n")] = '\0';
-	fclose(f);
+	snprintf(path, sizeof(path), "%s/%s", task, file);
+	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 static void add(struct starved *s, const char *task)
 {
-	char path[256], name[64];
+	uint32_t i = s->count;
 
-	name_of(task, name);
-	snprintf(path, sizeof(path), "%s/schedstat", task);
-	cr_assert_lt(s->count, (uint32_t)STARVED_THREADS, "too many threads");
-	s->fd[s->count] = open(path, O_RDONLY | O_CLOEXEC);
-	if (s->fd[s->count] < 0)
+	cr_assert_lt(i, (uint32_t)STARVED_THREADS, "too many threads");
+	s->fd[i] = open_of(task, "schedstat");
+	if (s->fd[i] < 0)
 		return; /* it has ended */
-	s->control[s->count++] = strcmp(name, "uroce-control") == 0;
+	s->name[i] = open_of(task, "comm");
+	if (s->name[i] >= 0 && !is_named_control(s->name[i])) {
+		close(s->name[i]);
+		s->name[i] = -1;
+	}
+	s->count++;
 }
 
 /* Without the caller, whose own wait is known from `own`. */
@@ -99,7 +109,7 @@ static void add_all(struct starved *s, const char *pid)
 			add(s, task);
 	}
 	closedir(all);
-	while (i < s->count && !s->control[i])
+	while (i < s->count && s->name[i] < 0)
 		i++;
 	cr_assert_lt(i, s->count, "process %s has no thread uroce-control", pid);
 }
@@ -120,8 +130,11 @@ void starved_open(struct starved *s)
 
 void starved_close(struct starved *s)
 {
-	for (uint32_t i = 0; i < s->count; i++)
+	for (uint32_t i = 0; i < s->count; i++) {
 		close(s->fd[i]);
+		if (s->name[i] >= 0)
+			close(s->name[i]);
+	}
 	close(s->own);
 	close(s->machine);
 }
@@ -152,7 +165,7 @@ static double data(const struct starved *s, double deaf)
 	if (took < READ_AGAIN)
 		return took;
 	for (uint32_t i = 0; i < s->count; i++)
-		if (!s->control[i])
+		if (s->name[i] < 0 || !is_named_control(s->name[i]))
 			excused += waited(s->fd[i]) - s->before[i];
 	return left(s, took, excused);
 }

@@ -20,7 +20,7 @@ struct endpoint;
 
 struct starved {
 	int fd[STARVED_THREADS], own, machine; /* own: of the thread that called starved_open */
-	bool control[STARVED_THREADS]; /* a control thread */
+	int name[STARVED_THREADS]; /* of what may be a control thread; -1: of what is none */
 	uint32_t asked; /* threads of the engine that is asked, */
 	uint32_t count; /* ... and with those of its peer, which follow */
 	double began, read_at, before[STARVED_THREADS], own_before, machine_before;
