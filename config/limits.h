@@ -143,7 +143,7 @@
 #define LIMIT_SLICE_REST_MS	 2u /* others' turn behind it */
 #define LIMIT_CLOSE_MS		 500u /* that an engine waits for copies at its end */
 #define LIMIT_OWED_S		 20u /* that a reply waits for a program to read it: programs wait longer */
-#define LIMIT_PORTER_WAIT_S	 3u /* of a connection for a porter of its user */
+#define LIMIT_PORTER_WAIT_S	 10u /* of a connection for a porter of its user: it may get no core */
 #define LIMIT_PORTER_QUEUE_S	 20u /* ... altogether, even if porters of its user make progress */
 #define LIMIT_BIND_WAIT_S	 1u /* for copies, then a bind fails */
 #define LIMIT_BINDS_AT_ONCE	 8u /* of one lcore, before others have their turn */
@@ -194,7 +194,7 @@
 #define LIMIT_ATOMIC_NAP_US   50u /* between tries of a mover, */
 #define LIMIT_ATOMIC_AGAIN_MS 1u /* ... and of a sleeping lcore */
 #define LIMIT_MOVER_BATCHES   2048u /* batches of copies under way in one mover */
-#define LIMIT_PORTER_LIFE     2u /* s that a porter lasts, unless it is blocked against signals */
+#define LIMIT_PORTER_LIFE     5u /* s that a porter lasts, unless it is blocked against signals */
 #define LIMIT_PORTER_TRIES \
 	1000u /* of a report, 1 ms apart: Linux limits the descriptors in flight */
 #define LIMIT_EXTENSION_HEADERS 8u /* IPv6 extension headers of a frame before it is refused */

@@ -3,7 +3,6 @@
  * Descriptors whose close(2) hangs are passed to the engine in every possible way (hostile H-119): other
  * programs are answered as fast as before, and a user who floods is refused.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -25,6 +24,7 @@
 #include "base/bits.h"
 #include "rig/control_rig.h"
 #include "rig/holding.h"
+#include "rig/porters.h"
 #include "lcore/inside.h"
 #include "../verbs/rig/starved.h"
 
@@ -430,30 +430,6 @@ Test(control_drops, sockets_do_not_pile_up)
 	expect_serving();
 }
 
-static pid_t porters_parent(void)
-{
-	const struct dirent *entry;
-	DIR *d = opendir("/proc");
-	pid_t found = 0;
-
-	while (found == 0 && (entry = readdir(d)) != NULL) {
-		char file[280], name[32] = "";
-		int pid = 0, parent = 0;
-		FILE *f;
-
-		snprintf(file, sizeof(file), "/proc/%s/stat", entry->d_name);
-		f = fopen(file, "re");
-		if (f == NULL)
-			continue;
-		if (fscanf(f, "%d (%31[^)]) %*c %d", &pid, name, &parent) == 3 &&
-		    parent == getpid() && strcmp(name, "uroce-porters") == 0)
-			found = pid;
-		fclose(f);
-	}
-	closedir(d);
-	return found;
-}
-
 /* Nothing closes the sockets: they count for their user, who is refused; other users are not. */
 Test(control_drops, sockets_that_wait_are_their_users)
 {
@@ -472,127 +448,5 @@ Test(control_drops, sockets_that_wait_are_their_users)
 	cr_assert_eq(kill(parent, SIGCONT), 0);
 	expect_another_user_served(hello);
 	expect_descriptors(before);
-	expect_serving();
-}
-
-static uint32_t shared_mappings(pid_t pid)
-{
-	char file[64], line[512], access[5];
-	uint32_t n = 0;
-	FILE *f;
-
-	snprintf(file, sizeof(file), "/proc/%d/maps", pid);
-	f = fopen(file, "re");
-	cr_assert_not_null(f);
-	while (fgets(line, sizeof(line), f) != NULL)
-		n += sscanf(line, "%*s %4s", access) == 1 && access[3] == 's';
-	fclose(f);
-	return n;
-}
-
-/* Of an engine that was killed they would keep its hugepages from the next one. Sanitizers need theirs. */
-Test(control_porters, keep_no_memory_of_their_engine, .timeout = 120)
-{
-	int fd;
-
-	cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-	control_rig_open();
-	fd = attach();
-	cr_assert_gt(shared_mappings(getpid()), 0);
-#ifndef UROCE_SANITIZED
-	cr_expect_eq(shared_mappings(porters_parent()), 0);
-#endif
-	close(fd);
-	control_rig_close();
-}
-
-Test(control_porters, end_with_their_engine, .timeout = 120)
-{
-	int64_t end = now_ms() + ENOUGH_MS;
-	pid_t parent, ended;
-	int fd;
-
-	cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-	control_rig_open();
-	fd = attach(); /* HELLO needs one */
-	parent = porters_parent();
-	cr_assert_gt(parent, 0);
-	close(fd);
-	control_rig_close();
-	while ((ended = waitpid(parent, NULL, WNOHANG)) == 0 && now_ms() < end)
-		poll(NULL, 0, 1);
-	cr_expect_eq(ended, parent, "the process that makes them is still there");
-}
-
-/* ---- many at once, where processes are slow ---- */
-
-#define PROGRAMS 20
-#define SLOW_MS	 300
-
-static void say_hello(int fd)
-{
-	struct request_hello q = { { COMMAND_MAGIC, COMMAND_VERSION, COMMAND_HELLO, sizeof(q),
-				     1 } };
-
-	message_prove(q.proof);
-	q.proof_at = message_proof_at();
-	cr_assert_eq(send(fd, &q, sizeof(q), 0), sizeof(q));
-}
-
-/* How many of them have been answered, and are counted for the first time. */
-static uint32_t answers(struct pollfd *p)
-{
-	uint32_t n = 0;
-
-	poll(p, PROGRAMS, 10);
-	for (uint32_t i = 0; i < PROGRAMS; i++) {
-		struct command_reply reply = { .error = -1 };
-
-		if (p[i].fd < 0 || p[i].revents == 0)
-			continue;
-		cr_assert_gt(recv(p[i].fd, &reply, sizeof(reply), 0), 0, "program %u: no reply", i);
-		cr_expect_eq(reply.error, 0, "program %u: %s: %s", i, strerror(reply.error),
-			     reply.why);
-		p[i].fd = ~p[i].fd; /* poll(2) passes over it */
-		n++;
-	}
-	return n;
-}
-
-/*
- * More programs of one user than have porters at a time, on a machine that is slow to make processes:
- * the last one waits for longer than for one that hangs, and is served.
- */
-Test(control_drops, programs_wait_their_turn)
-{
-	pid_t parent = porters_parent();
-	struct pollfd p[PROGRAMS];
-	uint32_t answered = 0;
-
-	cr_assert_gt(parent, 0);
-	for (uint32_t i = 0; i < PROGRAMS; i++) {
-		p[i] = (struct pollfd){ .fd = message_connect(path), .events = POLLIN };
-		cr_assert_geq(p[i].fd, 0);
-	}
-	kill(parent, SIGSTOP);
-	for (uint32_t i = 0; i < PROGRAMS; i++)
-		say_hello(p[i].fd);
-	while (answered < PROGRAMS) {
-		int64_t end = now_ms() + ENOUGH_MS;
-		uint32_t more = 0;
-
-		poll(NULL, 0, SLOW_MS);
-		kill(parent, SIGCONT);
-		while (more == 0) {
-			cr_assert_lt(now_ms(), end, "%u answers, and no more", answered);
-			more = answers(p);
-		}
-		kill(parent, SIGSTOP);
-		answered += more;
-	}
-	kill(parent, SIGCONT);
-	for (uint32_t i = 0; i < PROGRAMS; i++)
-		close(~p[i].fd);
-	expect_counts(0, 0, 0, 0);
 	expect_serving();
 }
