@@ -2,21 +2,33 @@
 #include "endpoint.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-struct ibv_context *open_only_device(void)
+static struct ibv_context *open_device(const char **failed)
 {
-	struct ibv_context *context;
+	struct ibv_context *context = NULL;
 	struct ibv_device **list;
 	int n;
 
 	list = ibv_get_device_list(&n);
-	cr_assert_eq(n, 1, "%d devices: does the engine at $UROCE_SOCKET answer?", n);
-	context = ibv_open_device(list[0]);
-	cr_assert_not_null(context, "ibv_open_device: %m");
+	*failed = "ibv_get_device_list: does the engine at $UROCE_SOCKET answer?";
+	if (n == 1) {
+		context = ibv_open_device(list[0]);
+		*failed = context == NULL ? "ibv_open_device" : NULL;
+	}
 	ibv_free_device_list(list);
+	return context;
+}
+
+struct ibv_context *open_only_device(void)
+{
+	const char *failed;
+	struct ibv_context *context = open_device(&failed);
+
+	cr_assert_null(failed, "%s: %m", failed);
 	return context;
 }
 
@@ -107,30 +119,59 @@ int endpoint_connect(struct endpoint *e, struct ibv_qp *qp, uint32_t remote_qpn)
 	return endpoint_connect_for(e, qp, remote_qpn, PATIENT_TIMEOUT);
 }
 
-void endpoint_open(struct endpoint *e)
+static const char *make_objects(struct endpoint *e)
 {
-	memset(e, 0, sizeof(*e));
-	e->context = open_only_device();
 	e->pd = ibv_alloc_pd(e->context);
-	cr_assert_not_null(e->pd, "ibv_alloc_pd: %m");
+	if (e->pd == NULL)
+		return "ibv_alloc_pd";
 	e->channel = ibv_create_comp_channel(e->context);
-	cr_assert_not_null(e->channel, "ibv_create_comp_channel: %m");
+	if (e->channel == NULL)
+		return "ibv_create_comp_channel";
 	e->cq = ibv_create_cq(e->context, 4 * DEPTH, e, e->channel, 0);
-	cr_assert_not_null(e->cq, "ibv_create_cq: %m");
+	if (e->cq == NULL)
+		return "ibv_create_cq";
 	e->buffer = aligned_alloc(4096, BUFFER);
 	memset(e->buffer, 0, BUFFER);
 	e->mr = ibv_reg_mr(e->pd, e->buffer, BUFFER,
 			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
-	cr_assert_not_null(e->mr, "ibv_reg_mr: %m");
-	cr_assert_eq(ibv_query_gid(e->context, 1, GID_INDEX, &e->gid), 0);
+	return e->mr != NULL ? NULL : "ibv_reg_mr";
+}
+
+static const char *make_pair(struct endpoint *e)
+{
+	if (ibv_query_gid(e->context, 1, GID_INDEX, &e->gid) != 0)
+		return "ibv_query_gid";
 	for (int i = 0; i < 2; i++) {
 		e->qp[i] = endpoint_create_qp(e);
-		cr_assert_not_null(e->qp[i], "ibv_create_qp: %m");
+		if (e->qp[i] == NULL)
+			return "ibv_create_qp";
 	}
-	for (int i = 0; i < 2; i++)
-		cr_assert_eq(endpoint_connect(e, e->qp[i], e->qp[1 - i]->qp_num), 0,
-			     "queue pair %d does not go to RTS", i);
+	for (int i = 0; i < 2; i++) {
+		errno = endpoint_connect(e, e->qp[i], e->qp[1 - i]->qp_num);
+		if (errno != 0)
+			return i == 0 ? "queue pair 0 does not go to RTS"
+				      : "queue pair 1 does not go to RTS";
+	}
+	return NULL;
+}
+
+const char *endpoint_try(struct endpoint *e)
+{
+	const char *failed;
+
+	memset(e, 0, sizeof(*e));
+	e->context = open_device(&failed);
+	if (failed == NULL)
+		failed = make_objects(e);
+	return failed != NULL ? failed : make_pair(e);
+}
+
+void endpoint_open(struct endpoint *e)
+{
+	const char *failed = endpoint_try(e);
+
+	cr_assert_null(failed, "%s: %m", failed);
 }
 
 void endpoint_close(struct endpoint *e)

@@ -37,6 +37,8 @@ struct ibv_context *open_only_device(void);
 
 /* Everything above, the queue pairs in RTS. */
 void endpoint_open(struct endpoint *e);
+/* The same for a process that a test has forked. NULL, or what failed, with errno. */
+const char *endpoint_try(struct endpoint *e);
 void endpoint_close(struct endpoint *e);
 
 /* A queue pair in RESET as endpoint_open makes them. */

@@ -3,8 +3,10 @@
 
 #include <assert.h>
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -74,7 +76,8 @@ static_assert(ARRAY_SIZE(attacks) == STUCK_PROGRAMS, "stuck_attack.h");
 	X(POSTS, "posts its requests")                            \
 	X(AWAITS, "waits until the engine touches its memory")    \
 	X(ATTACKS, "attacks")                                     \
-	X(CANNOT, "has no FUSE, or no mount namespaces")
+	X(CANNOT, "has no FUSE, or no mount namespaces")          \
+	X(FAILED, "fails")
 
 enum step {
 #define X(NAME, name) NAME,
@@ -88,7 +91,12 @@ static const char *const step_name[] = {
 #undef X
 };
 
-static uint32_t *step_of; /* atomic, of each; all processes see it */
+/* Of each program; all processes see it. */
+static struct progress {
+	uint32_t step; /* atomic, stored last */
+	int error;
+	const char *failed; /* what it could not do: it goes no step further */
+} * progress;
 
 static struct endpoint e;
 static struct ibv_mr *mute;
@@ -199,11 +207,21 @@ static void leave(enum way_out way_out, uint64_t memory)
 
 static void comes_to(size_t number, enum step step)
 {
-	__atomic_store_n(&step_of[number], step, __ATOMIC_RELAXED);
+	__atomic_store_n(&progress[number].step, step, __ATOMIC_RELEASE);
+}
+
+/* With errno. A forked process cannot fail the test by itself. */
+static void fails(size_t number, const char *what)
+{
+	progress[number].error = errno;
+	progress[number].failed = what;
+	comes_to(number, FAILED);
+	_exit(1);
 }
 
 static void attack(size_t number, uid_t uid, int life)
 {
+	const char *failed;
 	uint8_t *memory;
 
 	comes_to(number, MAPS);
@@ -213,14 +231,16 @@ static void attack(size_t number, uid_t uid, int life)
 		_exit(1);
 	}
 	comes_to(number, OPENS);
-	endpoint_open(&e);
+	failed = endpoint_try(&e);
+	if (failed != NULL)
+		fails(number, failed);
 	comes_to(number, REGISTERS);
 	mute = ibv_reg_mr(e.pd, memory, PAGE,
 			  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
 				  IBV_ACCESS_MW_BIND);
 	if (mute == NULL)
-		_exit(5);
+		fails(number, "ibv_reg_mr of its memory");
 	comes_to(number, POSTS);
 	use_memory(attacks[number].use, (uintptr_t)memory);
 	comes_to(number, AWAITS);
@@ -240,12 +260,12 @@ static bool some_are_killed;
 
 void stuck_begin(uid_t uid, const int hidden[2])
 {
-	size_t octets = STUCK_PROGRAMS * sizeof(*step_of);
+	size_t octets = STUCK_PROGRAMS * sizeof(*progress);
 	int life[2];
 
 	some_are_killed = false;
-	step_of = mmap(NULL, octets, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	cr_assert_neq(step_of, MAP_FAILED);
+	progress = mmap(NULL, octets, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(progress, MAP_FAILED);
 	cr_assert_eq(pipe(life), 0);
 	for (size_t i = 0; i < STUCK_PROGRAMS; i++) {
 		attacker[i] = fork();
@@ -260,14 +280,23 @@ void stuck_begin(uid_t uid, const int hidden[2])
 	living = life[1];
 }
 
+static uint32_t step_of(size_t i)
+{
+	return __atomic_load_n(&progress[i].step, __ATOMIC_ACQUIRE);
+}
+
 static void explain(size_t i, char why[200])
 {
 	int status;
 	bool ended = waitpid(attacker[i], &status, WNOHANG) == attacker[i];
+	int n = snprintf(why, 200, "program %zu of %u (%s, %d) %s", i, STUCK_PROGRAMS,
+			 use_name[attacks[i].use], attacks[i].way_out, step_name[step_of(i)]);
 
-	snprintf(why, 200, "program %zu of %u (%s, %d) %s%s", i, STUCK_PROGRAMS,
-		 use_name[attacks[i].use], attacks[i].way_out, step_name[step_of[i]],
-		 ended ? ", and has ended" : "");
+	if (step_of(i) == FAILED)
+		snprintf(why + n, 200 - n, ": %s: %s", progress[i].failed,
+			 strerror(progress[i].error));
+	else if (ended)
+		snprintf(why + n, 200 - n, ", and has ended");
 }
 
 enum stuck_begun stuck_await(char why[200])
@@ -275,14 +304,14 @@ enum stuck_begun stuck_await(char why[200])
 	double end = starved_now() + WAIT_SECONDS;
 	size_t i = 0;
 
-	while (i < STUCK_PROGRAMS && starved_now() < end) {
-		if (__atomic_load_n(&step_of[i], __ATOMIC_RELAXED) >= ATTACKS)
+	while (i < STUCK_PROGRAMS && step_of(i) != FAILED && starved_now() < end) {
+		if (step_of(i) >= ATTACKS)
 			i++;
 		else
 			usleep(1000);
 	}
 	if (i == STUCK_PROGRAMS)
-		return step_of[0] == CANNOT ? STUCK_CANNOT : STUCK_ALL;
+		return step_of(0) == CANNOT ? STUCK_CANNOT : STUCK_ALL;
 	explain(i, why);
 	return STUCK_NOT_ALL;
 }
@@ -323,5 +352,5 @@ void stuck_end(void)
 		kill(attacker[i], SIGKILL);
 		waitpid(attacker[i], NULL, 0);
 	}
-	munmap(step_of, STUCK_PROGRAMS * sizeof(*step_of));
+	munmap(progress, STUCK_PROGRAMS * sizeof(*progress));
 }

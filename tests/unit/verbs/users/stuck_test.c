@@ -34,6 +34,7 @@ struct verdict {
 	double slowest; /* ... and what the longest of them took by the clock */
 	uint32_t done, commands; /* how many writes and commands so far */
 	int error; /* of what failed; 0: nothing */
+	const char *failed; /* at the beginning */
 };
 
 static struct verdict *seen; /* both processes see it */
@@ -101,7 +102,11 @@ static void be_healthy(uid_t uid, int control, int report)
 
 	if (!stuck_become(uid))
 		_exit(1);
-	endpoint_open(&e);
+	seen->failed = endpoint_try(&e);
+	seen->error = errno;
+	if (seen->failed != NULL)
+		_exit(4);
+	seen->error = 0;
 	starved_open(&s);
 	write_once(&s);
 	if (write(report, "+", 1) != 1)
@@ -145,7 +150,9 @@ static struct healthy begin_healthy(uid_t uid)
 	close(report[1]);
 	h.control = control[1];
 	h.report = report[0];
-	cr_assert_eq(next_octet(h.report), '+', "the healthy pair of user %u does not begin", uid);
+	cr_assert_eq(next_octet(h.report), '+',
+		     "the healthy pair of user %u does not begin: %s: %s", uid,
+		     seen->failed != NULL ? seen->failed : "?", strerror(seen->error));
 	return h;
 }
 
