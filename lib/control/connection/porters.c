@@ -19,7 +19,7 @@
 
 static_assert(QUEUE_MOST < LIMIT_COMMAND_WAIT * TIME_MS, "the client still waits for the answer");
 static_assert(LIMIT_PORTER_LIFE < LIMIT_PORTER_WAIT_S,
-	      "who can be ended by a signal does not hang");
+	      "a porter that a signal can end does not hang");
 
 /* Porters that the parent has not created yet are in `asked`, in the order of the requests. */
 struct porter {
