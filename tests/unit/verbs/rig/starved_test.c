@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose waits for a processor are excused, shown by threads of our own in the engine's place. */
+/* Which threads' waits for a processor are excused: threads of our own stand for the engine's. */
 #include "starved.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 
-#define WAITS	0.05 /* s: for how long the worker waits for the processor */
+#define WAITS	0.2 /* s: for how long the worker waits for the processor */
 #define PATIENT 30.0 /* s: until that counts as missing */
 
 static pthread_t control;
@@ -123,5 +123,7 @@ Test(starved, a_control_thread_has_no_data_to_move, .timeout = 60)
 {
 	struct result r = watch_worker();
 
-	cr_assert_leq(r.excused, r.unheard, "%.3f s, and %.3f s at most", r.excused, r.unheard);
+	/* Half of its wait is room for those of Criterion's threads, which are excused. */
+	cr_assert_lt(r.excused, r.unheard + waited / 2, "%.3f s of %.3f s, beside %.3f s",
+		     r.excused, waited, r.unheard);
 }

@@ -341,8 +341,8 @@ pid_t stuck_program(size_t i)
 }
 
 /*
- * How many a program has left. Who destroys both has lost one at once, but the answer comes when its
- * copies are over, if it has any. Until then, for 10 s at most, nothing ends the other one.
+ * How many a program has left. A program that destroys both has lost one at once, but the answer comes when
+ * the copies of that one are over, if it has any. Until then, for 10 s at most, nothing ends the other one.
  */
 static uint32_t left_to(enum way_out way_out)
 {
