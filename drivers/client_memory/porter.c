@@ -6,6 +6,7 @@
  */
 #include "drivers/client_memory/porter.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -30,6 +31,9 @@
 
 #define FDS_OF_MESSAGE 253 /* SCM_MAX_FD: the most that a message can carry */
 #define LARGE	       (4ul << 20) /* octets; a larger private mapping is not the code's */
+
+static_assert(LIMIT_PORTER_LIFE < LIMIT_PORTER_WAIT_S,
+	      "a signal ends it before it counts as hanging");
 
 union descriptor_space {
 	struct cmsghdr align;

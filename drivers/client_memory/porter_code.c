@@ -9,15 +9,21 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <gnu/libc-version.h>
+#include <errno.h>
 #include <link.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/bits.h"
@@ -35,6 +41,7 @@ static struct file foreign[OBJECTS];
 static uint32_t foreigners;
 
 #pragma weak _DYNAMIC /* of the object that this file is a part of; a static program has none */
+
 /* Otherwise the first call of a function looks through all objects for it. */
 static bool is_bound(void)
 {
@@ -75,36 +82,40 @@ static bool has_all(const struct mapping *m, const uintptr_t *address, uint32_t 
 	return i == n;
 }
 
-#define AT(function) (uintptr_t) & (function)
+#define AT(function) ((uintptr_t)(function))
 
 /*
- * False if a function that porters call is not libc's own: nobody knows what an object that stands in for
- * libc needs. The sanitizers' runtime needs libc, too, and nothing else.
+ * False if something stands in for one of libc's functions: nobody knows what that needs. The sanitizers' runtime
+ * does, and needs libc; its reports would go to descriptors that porters do not have.
  */
 bool porter_code_find(void)
 {
-	const uintptr_t called[] = {
-		AT(recvmsg),
-		AT(sendmsg),
-		AT(read),
-		AT(close),
-		AT(close_range),
-		AT(open),
-		AT(statx),
-		AT(fcntl),
-		AT(poll),
-		AT(prctl),
-		AT(alarm),
-		AT(usleep),
-		AT(snprintf),
-		AT(sigaction),
-		AT(sigprocmask),
-		AT(readlink),
-		AT(process_vm_readv),
-		AT(pread),
-	};
-	const uintptr_t beside[] = { AT(porter_code_find), AT(gnu_get_libc_version),
-				     (uintptr_t)getauxval(AT_BASE) };
+	/* Everything that porter.c, peer.c and maps.c call: porter_code_test.sh looks. */
+	const uintptr_t called[] = { AT(recvmsg),     AT(sendmsg),
+				     AT(read),	      AT(close),
+				     AT(close_range), AT(open),
+				     AT(statx),	      AT(fcntl),
+				     AT(poll),	      AT(prctl),
+				     AT(alarm),	      AT(usleep),
+				     AT(snprintf),    AT(sigaction),
+				     AT(sigprocmask), AT(sigaddset),
+				     AT(sigemptyset), AT(sigfillset),
+				     AT(signal),      AT(setsid),
+				     AT(syscall),     AT(munmap),
+				     AT(readlink),    AT(process_vm_readv),
+				     AT(pread),	      AT(pwrite),
+				     AT(fstat),	      AT(fstatfs),
+				     AT(geteuid),     AT(socketpair),
+				     AT(waitpid),     AT(_exit),
+				     AT(getauxval),   AT(__errno_location),
+				     AT(memcpy),      AT(memmove),
+				     AT(memset),      AT(memchr),
+				     AT(strcmp),      AT(strncmp),
+				     AT(strnlen),     AT(strrchr),
+				     AT(strspn),      AT(strstr) };
+	const uintptr_t beside[] = { AT(porter_code_find), AT(gnu_get_libc_version) };
+	const uintptr_t base = (uintptr_t)getauxval(AT_BASE);
+	struct file linker = { 0 }; /* its code is behind its base */
 	bool libc_only = false;
 	struct mapping m;
 
@@ -112,7 +123,9 @@ bool porter_code_find(void)
 	if (!is_bound() || maps_open(&maps) != 0)
 		return false;
 	while (maps_next(&maps, &m) && foreigners < OBJECTS) {
-		if (!m.executable || m.inode == 0)
+		if (has(&m, base))
+			linker = (struct file){ m.inode, m.device };
+		if (!m.executable || m.inode == 0 || is_of(&m, &linker))
 			continue;
 		if (has(&m, AT(gnu_get_libc_version)))
 			libc_only = has_all(&m, called, ARRAY_SIZE(called));
