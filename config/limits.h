@@ -136,14 +136,15 @@
 #define LIMIT_SHARE 4u /* times as many as are free, one user may have */
 
 /* The control thread. */
-#define LIMIT_BEAT_MS		 40u /* between heartbeats in the pages of programs */
-#define LIMIT_REFRESH_MS	 100u /* between looks at the port and the addresses */
-#define LIMIT_ASYNC_REST	 12u /* beats before an event that found a full socket is tried again */
-#define LIMIT_SLICE_MS		 2u /* of the end of a program or context */
-#define LIMIT_SLICE_REST_MS	 2u /* others' turn behind it */
-#define LIMIT_CLOSE_MS		 500u /* that an engine waits for copies at its end */
-#define LIMIT_OWED_S		 20u /* that a reply waits for a program to read it: programs wait longer */
-#define LIMIT_PORTER_WAIT_S	 10u /* of a connection for a porter of its user: it may get no core */
+#define LIMIT_BEAT_MS	    40u /* between heartbeats in the pages of programs */
+#define LIMIT_REFRESH_MS    100u /* between looks at the port and the addresses */
+#define LIMIT_ASYNC_REST    12u /* beats before an event that found a full socket is tried again */
+#define LIMIT_SLICE_MS	    2u /* of the end of a program or context */
+#define LIMIT_SLICE_REST_MS 2u /* others' turn behind it */
+#define LIMIT_CLOSE_MS	    500u /* that an engine waits for copies at its end */
+#define LIMIT_OWED_S	    20u /* that a reply waits for a program to read it: programs wait longer */
+#define LIMIT_PORTER_WAIT_S \
+	10u /* of a connection, while no porter of its user ends: it may get no core */
 #define LIMIT_PORTER_QUEUE_S	 20u /* ... altogether, even if porters of its user make progress */
 #define LIMIT_BIND_WAIT_S	 1u /* for copies, then a bind fails */
 #define LIMIT_BINDS_AT_ONCE	 8u /* of one lcore, before others have their turn */
@@ -182,6 +183,7 @@
 #define LIMIT_POOL_BASE 4096u /* of an engine, */
 #define LIMIT_POOL_LCORE \
 	12288u /* and more for each lcore, unless uroce_options.pool_size is set; */
+#define LIMIT_POOL_WAITS      16384u /* of an lcore, for all that may wait; with fewer, less may */
 #define LIMIT_POOL_HOST_BASE  2048u /* without a port, which needs no buffers for its rings, */
 #define LIMIT_POOL_HOST_LCORE 6144u /* ... and loses nothing, so little waits behind gaps */
 

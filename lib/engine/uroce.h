@@ -194,7 +194,10 @@ struct uroce_options {
 	 * of the port. NULL: the engine creates a pool.
 	 */
 	struct rte_mempool *pool;
-	/* Buffers of the pool that the engine creates. 0: a default that grows with `lcores`. */
+	/*
+	 * Buffers of the pool that the engine creates. 0: a default that grows with `lcores`, and is smaller without
+	 * a port. In fewer than 16,384 for each lcore fewer packets may wait.
+	 */
 	uint32_t pool_size;
 	/* Seconds without a client after which uroce_idle_expired() returns true. 0: never. */
 	uint32_t exit_when_idle;

@@ -58,13 +58,12 @@ static bool make_bells(struct lcore *l)
 	       epoll_ctl(l->wait_fd, EPOLL_CTL_ADD, l->wake_fd, &event) == 0;
 }
 
-/*
- * The packets that wait, `most` of them in a pool of the usual size. A smaller pool has fewer, so that what
- * waits always leaves buffers for what ends the wait.
- */
+static_assert(LIMIT_BEHIND + LIMIT_HELD < LIMIT_POOL_WAITS, "what ends a wait needs a buffer, too");
+
+/* The packets that may wait, `most` of them in a large pool: all that wait leave a tenth of any pool. */
 static uint32_t places(const struct engine *e, uint32_t most)
 {
-	return (uint32_t)((uint64_t)most * MIN_OF(e->buffers, LIMIT_POOL_LCORE) / LIMIT_POOL_LCORE);
+	return (uint32_t)((uint64_t)most * MIN_OF(e->buffers, LIMIT_POOL_WAITS) / LIMIT_POOL_WAITS);
 }
 
 int lcore_init(struct engine *e, struct lcore *l, uint32_t index)

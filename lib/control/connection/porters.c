@@ -18,8 +18,6 @@
 #define RESERVE	   3u /* both ends of a porter's channel, and its pidfd */
 
 static_assert(QUEUE_MOST < LIMIT_COMMAND_WAIT * TIME_MS, "the client still waits for the answer");
-static_assert(LIMIT_PORTER_LIFE < LIMIT_PORTER_WAIT_S,
-	      "a porter that a signal can end does not hang");
 
 /* Porters that the parent has not created yet are in `asked`, in the order of the requests. */
 struct porter {
