@@ -146,6 +146,14 @@ static int wait_readable(int fd, int64_t until)
 	}
 }
 
+static bool is_first_reset(bool *was)
+{
+	bool first = errno == ECONNRESET && !*was;
+
+	*was |= first;
+	return first;
+}
+
 /*
  * Returns the octets received, or a negative errno. The socket itself waits for a reply that comes
  * in the usual time, which saves a system call for each command.
@@ -160,13 +168,15 @@ static ssize_t receive_reply(int fd, struct command_reply *reply, size_t bytes,
 				  .msg_control = &space,
 				  .msg_controllen = sizeof(space) };
 	int error = as_usual ? 0 : wait_readable(fd, until);
+	bool reset = false;
 	ssize_t n;
 
 	if (error != 0)
 		return -error;
+	/* An engine that closes a socket without reading it has refused us: the reply is behind the error. */
 	do {
 		n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR && now_ms() < until);
+	} while (n < 0 && ((errno == EINTR && now_ms() < until) || is_first_reset(&reset)));
 	if (n == 0 || (n < 0 && errno == ECONNRESET))
 		return -ENODEV;
 	if (n < 0)

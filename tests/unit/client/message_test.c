@@ -137,6 +137,34 @@ Test(message, another_version_is_refused, .init = make_pair)
 	cr_assert_eq(ask(1, &reply, NULL), EPROTO);
 }
 
+static bool ends; /* the engine, as soon as the program waits */
+
+ssize_t __real_recvmsg(int fd, struct msghdr *message, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags);
+
+ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
+{
+	if (ends) {
+		ends = false;
+		answer(1, EUSERS, COMMAND_VERSION, -1);
+		close(engines);
+	}
+	return __real_recvmsg(fd, message, flags);
+}
+
+/* It has not read the request, so the kernel reports ECONNRESET before the reply. */
+Test(message, a_refusal_is_read_although_the_engine_has_closed, .init = make_pair)
+{
+	struct request_handle request = { .handle = 7 };
+	struct reply_handle reply;
+
+	ends = true;
+	cr_assert_eq(message_exchange(ours, COMMAND_ALLOC_PD, 1, LIMIT_COMMAND_WAIT, &request.h,
+				      sizeof(request), &reply.h, sizeof(reply), NULL, NULL),
+		     EUSERS);
+	cr_assert_eq(recv(ours, &reply, sizeof(reply), 0), 0);
+}
+
 Test(message, a_closed_connection_is_enodev, .init = make_pair)
 {
 	struct reply_handle reply;
