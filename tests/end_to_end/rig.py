@@ -6,6 +6,7 @@ processes, each in a session of its own and killed by its id; files, in one fold
 a limit and says what did not come.
 """
 
+import contextlib
 import os
 import pathlib
 import re
@@ -77,9 +78,9 @@ class Process:
         with open(self.log, "wb") as out:
             self.popen = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out,
                                           stderr=subprocess.STDOUT, start_new_session=True,
-                                          env={**os.environ, **(env or {})})
+                                          env={**os.environ, **(env or {})},
+                                          preexec_fn=rig.guard.note_this_process)
         rig.processes.append(self)
-        rig.guard.note("process", self.pid)
 
     @property
     def pid(self):
@@ -169,6 +170,11 @@ class Guard:
             print(what, name, file=self.popen.stdin, flush=True)
         except BrokenPipeError:
             pass  # the guard was killed
+
+    def note_this_process(self):
+        """In the child that becomes a program: so the guard knows of all programs, whenever we are killed."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.popen.stdin.fileno(), f"process {os.getpid()}\n".encode())
 
     def end(self):
         self.note("done")
