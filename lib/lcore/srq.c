@@ -76,6 +76,22 @@ static bool take_back(struct engine_srq *s, uint32_t slots, struct recv_work *to
 	return false;
 }
 
+/* Takes the oldest request of a ring. An lcore that others overtake tries again. */
+static enum srq_ring_look take_oldest(const struct engine_srq *s, struct srq_ring *r,
+				      struct recv_work *to)
+{
+	struct srq_ring_found f;
+	enum srq_ring_look look;
+
+	do {
+		look = srq_ring_find(r, &f);
+		if (look != SRQ_RING_FOUND)
+			return look;
+		copy_receive(s, to, f.slot);
+	} while (!srq_ring_take(r, &f));
+	return look;
+}
+
 /* Takes from the oldest ring until it is empty, then from the next. */
 static bool take_posted(struct lcore *l, struct engine_srq *s, struct recv_work *to)
 {
@@ -85,12 +101,9 @@ static bool take_posted(struct lcore *l, struct engine_srq *s, struct recv_work 
 		/* Read before the ring: nothing is posted into a ring that has a successor. */
 		struct srq_ring *next = __atomic_load_n(&r->next, __ATOMIC_ACQUIRE);
 		struct srq_ring *seen = r;
-		const void *slot;
 
-		switch (srq_ring_take(r, &slot)) {
-		case SRQ_RING_TAKEN:
-			copy_receive(s, to, slot);
-			srq_ring_finish(r);
+		switch (take_oldest(s, r, to)) {
+		case SRQ_RING_FOUND:
 			return true;
 		case SRQ_RING_ILL:
 			srq_break(l, s);

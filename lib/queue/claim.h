@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Claims slots of one ring that several lcores fill (a CQ) or empty (an SRQ) at once. Head and tail
- * each hold a position and a count of operations in one 64-bit word.
+ * Claims slots of a CQ's ring, which several lcores fill at once. Head and tail each hold a
+ * position and a count of operations in one 64-bit word. An SRQ's ring (srq_ring.c) needs only the
+ * last of these three:
  *
  *	begin	adds 1 to position and count of head; the slot at the old position is ours
  *	finish	adds 1 to the count of tail; if the counts are equal now, no operation is under way,

@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A take claims a slot (claim.h). Once all slots before a position are read, that position is shown
- * in the shared consumer tail, and the program may post to those slots again.
- */
 #include "queue/srq_ring.h"
 
 #include <string.h>
@@ -33,8 +29,7 @@ static uint32_t behind_producer(const struct srq_ring *r, uint32_t position)
 
 uint32_t srq_ring_waiting(const struct srq_ring *r)
 {
-	uint32_t n =
-		behind_producer(r, claim_position(__atomic_load_n(&r->head, __ATOMIC_ACQUIRE)));
+	uint32_t n = behind_producer(r, (uint32_t)__atomic_load_n(&r->head, __ATOMIC_ACQUIRE));
 
 	return n < r->size ? n : RING_BROKEN;
 }
@@ -44,60 +39,49 @@ static const void *slot_at(const struct srq_ring *r, uint32_t position)
 	return r->shared + RING_SLOTS + (size_t)(position & (r->size - 1)) * r->stride;
 }
 
-static enum srq_ring_take take_alone(struct srq_ring *r, const void **slot)
-{
-	uint32_t position = claim_position(r->head), n = behind_producer(r, position);
-
-	if (n == 0)
-		return SRQ_RING_EMPTY;
-	if (n >= r->size)
-		return SRQ_RING_ILL;
-	*slot = slot_at(r, position);
-	__atomic_store_n(&r->head, claim_word(position + 1, 0), __ATOMIC_RELAXED);
-	return SRQ_RING_TAKEN;
-}
-
 /*
- * Lock-free: a try fails only if another lcore's succeeds. The producer's tail is read after the
- * head, so it is never before the head unless the program moved it back. If head and tail do not
- * belong together, the exchange fails.
+ * The producer's tail is read after the head, so it is never before the head unless the program
+ * moved it back, or lcores took requests between the two reads and the program posted more. Then
+ * the head has moved.
  */
-enum srq_ring_take srq_ring_take(struct srq_ring *r, const void **slot)
+enum srq_ring_look srq_ring_find(const struct srq_ring *r, struct srq_ring_found *f)
 {
-	uint64_t head;
+	uint64_t head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE), again;
 
-	if (r->one_lcore)
-		return take_alone(r, slot);
-	head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
 	for (;;) {
-		uint32_t n = behind_producer(r, claim_position(head));
+		uint32_t n = behind_producer(r, (uint32_t)head);
 
 		if (n == 0)
 			return SRQ_RING_EMPTY;
-		if (n >= r->size) {
-			uint64_t again = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
-
-			/*
-			 * If they differ, lcores took requests meanwhile, and the program posted
-			 * more.
-			 */
-			if (again == head)
-				return SRQ_RING_ILL;
-			head = again;
-			continue;
-		}
-		*slot = slot_at(r, claim_position(head));
-		if (claim_begin(&r->head, &head))
-			return SRQ_RING_TAKEN;
+		if (n < r->size)
+			break;
+		again = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
+		if (again == head)
+			return SRQ_RING_ILL;
+		head = again;
 	}
+	*f = (struct srq_ring_found){ slot_at(r, (uint32_t)head), head };
+	return SRQ_RING_FOUND;
 }
 
-void srq_ring_finish(struct srq_ring *r)
+/*
+ * Lock-free: a take fails only if another lcore's succeeds. Release: the slot has been read. The
+ * head has 64 bits and does not wrap, so it is f->at only if nobody has taken this request. Then
+ * the shared tail has not passed the slot either, and the program has not written there again.
+ */
+bool srq_ring_take(struct srq_ring *r, const struct srq_ring_found *f)
 {
-	uint32_t *shared = shared_word(r, RING_CONSUMER_TAIL), read;
+	uint32_t *shared = shared_word(r, RING_CONSUMER_TAIL);
+	uint64_t head = f->at;
 
-	if (r->one_lcore)
-		__atomic_store_n(shared, claim_position(r->head), __ATOMIC_RELEASE);
-	else if (claim_finish(&r->head, &r->tail, &read))
-		claim_show(shared, read);
+	if (r->one_lcore) {
+		__atomic_store_n(&r->head, head + 1, __ATOMIC_RELAXED);
+		__atomic_store_n(shared, (uint32_t)(head + 1), __ATOMIC_RELEASE);
+		return true;
+	}
+	if (!__atomic_compare_exchange_n(&r->head, &head, head + 1, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
+		return false;
+	claim_show(shared, (uint32_t)(head + 1));
+	return true;
 }

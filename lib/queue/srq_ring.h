@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The engine's side of a shared receive queue: one program posts, several lcores take. An lcore
- * reserves a position in a private head and reads the slot. The lcore that finishes last advances
- * the shared consumer tail, as in rte_ring's RTS mode. An lcore that is preempted while it reads a
- * slot delays when slots become free again, but no other lcore waits for it.
+ * finds the oldest request, copies it, and then takes it by moving the head. If another lcore has
+ * taken the request meanwhile, the head has moved already, so the copy is void and the lcore looks
+ * again. No lcore holds a slot while it reads, so a slot is free as soon as its request is taken,
+ * even if an lcore is preempted meanwhile. A program that polls a completion can post one more.
  *
- *	shared consumer tail    tail (given back)    head (reserved)     shared producer tail
- *	|-- free ... --------------|-- being read --------|-- waiting ---------|
+ *	shared consumer tail = head (private)		shared producer tail
+ *	|-- free ... -----------------|-- waiting --------------|
  *
  * A resize makes a new ring, and the old one names it as its successor. From then on the program
  * posts into the new ring, and lcores take from the old one until it is empty.
@@ -24,8 +25,7 @@ struct srq_ring {
 	uint32_t size; /* slots, a power of two */
 	uint32_t stride; /* octets */
 	bool one_lcore; /* only one lcore takes, so no locked instruction is needed */
-	uint64_t head; /* private: next position (low half), takes begun (high half) */
-	uint64_t tail; /* private: position given back (low half), takes finished (high half) */
+	uint64_t head; /* private: requests taken so far; the low half is the next position */
 	struct srq_ring *next; /* atomic: the successor; NULL: none */
 };
 
@@ -35,17 +35,27 @@ void srq_ring_init(struct srq_ring *r, void *memory, uint32_t size, uint32_t str
 /* How many requests wait in the ring, at most size - 1, or RING_BROKEN. Any thread. */
 uint32_t srq_ring_waiting(const struct srq_ring *r);
 
-enum srq_ring_take {
+enum srq_ring_look {
 	SRQ_RING_EMPTY,
-	SRQ_RING_TAKEN,
+	SRQ_RING_FOUND,
 	SRQ_RING_ILL, /* the program wrote an impossible tail */
 };
 
+/* A request that an lcore has found, but does not have yet. */
+struct srq_ring_found {
+	const void *slot;
+	uint64_t at;
+};
+
 /*
- * Takes the oldest request: *slot holds it until srq_ring_finish, which the caller calls at once.
- * The caller copies the slot out before looking at anything in it. Any lcore.
+ * Finds the oldest request. The caller copies the slot out, and then takes the request. Until then
+ * its octets may change at any moment: they mean nothing before the take. Any lcore.
  */
-enum srq_ring_take srq_ring_take(struct srq_ring *r, const void **slot);
-void srq_ring_finish(struct srq_ring *r);
+enum srq_ring_look srq_ring_find(const struct srq_ring *r, struct srq_ring_found *f);
+/*
+ * True: the request is the caller's, its copy is whole, and the slot is free. False: another lcore
+ * took it. Any lcore.
+ */
+bool srq_ring_take(struct srq_ring *r, const struct srq_ring_found *f);
 
 #endif

@@ -40,7 +40,8 @@ static struct ring_side consumed, produced, bell;
 static struct srq_ring srq;
 static struct cq_ring cq;
 static struct cq_page page;
-static uint32_t srq_under_way;
+static uint64_t taken; /* from the SRQ */
+static struct srq_ring_found late; /* there; no slot: nothing is found */
 static struct arena *arena; /* one for all inputs: each gives back what it took */
 static struct range range[RANGES];
 static uint8_t filled[RANGE_MOST];
@@ -61,7 +62,8 @@ static void make_rings(bool one_lcore)
 	cq_ring_init(&cq, shared[CQ], &page, SIZE, SIZE - 2);
 	srq.one_lcore = cq.one_lcore = one_lcore;
 	page = (struct cq_page){ 0 };
-	srq_under_way = 0;
+	taken = 0;
+	late.slot = NULL;
 }
 
 static bool is_slot(uint32_t ring, const void *slot, uint32_t stride)
@@ -110,21 +112,39 @@ static void take_handles(void)
 	demand(handle[HANDLES] == 0x600d600d);
 }
 
-static void take_receive(void)
+static bool find_receive(struct srq_ring_found *f)
 {
-	const void *slot = NULL;
-
 	demand(srq_ring_waiting(&srq) < SIZE || srq_ring_waiting(&srq) == RING_BROKEN);
-	if (srq_ring_take(&srq, &slot) != SRQ_RING_TAKEN)
-		return;
-	demand(is_slot(SRQ, slot, STRIDE));
-	srq_under_way++;
+	if (srq_ring_find(&srq, f) != SRQ_RING_FOUND)
+		return false;
+	demand(is_slot(SRQ, f->slot, STRIDE));
+	return true;
 }
 
-static void finish_receives(void)
+static void take_receive(void)
 {
-	for (; srq_under_way > 0; srq_under_way--)
-		srq_ring_finish(&srq);
+	struct srq_ring_found f;
+
+	if (!find_receive(&f))
+		return;
+	demand(srq_ring_take(&srq, &f));
+	taken++;
+}
+
+/* A second lcore is preempted between find and take: it gets what nobody took meanwhile. */
+static void take_receive_late(void)
+{
+	if (srq.one_lcore)
+		return;
+	if (late.slot == NULL) {
+		find_receive(&late);
+		return;
+	}
+	if (srq_ring_take(&srq, &late))
+		demand(late.at == taken++);
+	else
+		demand(late.at != taken);
+	late.slot = NULL;
 }
 
 static void complete(uint8_t how)
@@ -208,7 +228,7 @@ static void step(struct input *in)
 		take_receive();
 		break;
 	case 4:
-		finish_receives();
+		take_receive_late();
 		break;
 	case 5:
 		complete(what >> 4);
@@ -237,7 +257,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	make_rings(input_8(&in) & 1);
 	while (in.left > 0)
 		step(&in);
-	finish_receives();
 	for (uint32_t i = 0; i < RANGES; i++)
 		give_back(&range[i]);
 	for (uint32_t i = 0; i < RINGS; i++)
