@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #define BURST	    64
+#define BURST_LEAST 24 /* operations that begin at once, so that engines may sleep in between */
 #define WAIT_MS	    10
 #define STATUS_LOST 3
 
@@ -214,13 +215,15 @@ static bool take(struct soak *s)
 	return n > 0 || m > 0;
 }
 
-/* Starts as many operations as the rate allows, each on any lane that has room. */
+/* Starts as many operations as the rate allows, in bursts, each on any lane that has room. */
 static void begin_some(struct soak *s, double *allowed, double *since)
 {
 	double now = seconds_now(), most = BURST;
 
 	*allowed += (now - *since) * s->o.rate;
 	*since = now;
+	if (*allowed < BURST_LEAST)
+		return;
 	if (*allowed > most)
 		*allowed = most;
 	for (; *allowed >= 1; *allowed -= 1) {

@@ -86,14 +86,14 @@ def lanes(total):
 class Pair(Program):
     """Two soak-load, on both sides of a place."""
 
-    def __init__(self, place, total, seconds, rate, seed, nobody=False, gid=1):
+    def __init__(self, place, total, seconds, rate, calm, seed, nobody=False, gid=1):
         super().__init__(place)
         n = next_serial()
         self.killed = set()
         self.qps = 2 * total
         options = [f"seconds={seconds:.1f}", f"rate={rate}", f"seed={seed}", f"gid={gid}",
-                   f"orderly={int(place.orderly)}", f"fork_ms={2000 + 20 * total}",
-                   "register_ms=50", *lanes(total)]
+                   f"orderly={int(place.orderly)}", f"fork_ms={calm * 2000 + 20 * total}",
+                   f"register_ms={calm * 50}", *lanes(total)]
         self.processes = [
             place.rig.program(side, [str(place.program), role, str(place.meet / f"{n}.sock"),
                                      f"name={place.name}-{n}-{role}", *options],

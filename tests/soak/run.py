@@ -79,7 +79,8 @@ class Soak:
     def begin_standing(self, place):
         left = self.round_end - time.monotonic()
         if left >= SHORTEST:
-            self.standing[place] = load.Pair(place, self.a.qps, left, self.a.rate, self.seed())
+            self.standing[place] = load.Pair(place, self.a.qps, left, self.a.rate, self.a.calm,
+                                             self.seed())
 
     def round(self, seconds):
         self.round_end = time.monotonic() + seconds
@@ -144,7 +145,7 @@ class Soak:
         # copies of another user's programs are made by movers
         self.guests.append(load.Pair(place, self.random.choice((8, 40, self.a.qps // 4)),
                                      self.random.uniform(2, min(30, left)), self.a.rate // 2,
-                                     self.seed(), nobody=self.random.random() < 0.3,
+                                     self.a.calm, self.seed(), nobody=self.random.random() < 0.3,
                                      gid=self.random.choice((1, 2))))
 
     def pairs(self):
@@ -245,9 +246,9 @@ def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hours", type=float, default=0)
     parser.add_argument("--minutes", type=float, default=0)
-    parser.add_argument("--quick", action="store_true", help="about a minute, fewer queue pairs")
+    parser.add_argument("--quick", action="store_true", help="two minutes, and less of everything")
     parser.add_argument("--qps", type=int, help="queue pairs on each side of each place")
-    parser.add_argument("--rate", type=int, default=1500, help="operations a second of a program")
+    parser.add_argument("--rate", type=int, help="operations a second of a program")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--build", default=ROOT / "build", type=pathlib.Path)
     parser.add_argument("--output", type=pathlib.Path)
@@ -255,10 +256,12 @@ def read_arguments():
     a.build = a.build.resolve()
     a.output = a.output or a.build / "soak"
     a.seconds = a.hours * 3600 + a.minutes * 60 or 300
-    a.rounds = 3 if a.quick else 0
+    a.rounds = 4 if a.quick else 0
     a.qps = a.qps or (150 if a.quick else 600)
-    a.round = 15 if a.quick else min(150, a.seconds / 4)
-    a.pause = 0.4 if a.quick else 1.5
+    a.rate = a.rate or (400 if a.quick else 1500)
+    a.round = 27 if a.quick else min(150, a.seconds / 4)
+    a.calm = 2 if a.quick else 1
+    a.pause = 1.3 if a.quick else 1.5
     a.interval = 1 if a.quick else max(2, a.seconds / 900)
     return a
 
