@@ -7,7 +7,7 @@
  *
  * Atomics: `asleep` and the ring `in` are a Dekker pair, with a full fence on both sides: either the
  * lcore that goes to sleep sees the frame, or the thread that hands it in sees that the lcore
- * sleeps. `up` is a flag that nothing depends on.
+ * sleeps. Only the lcore changes `asleep`. `up` is a flag that nothing depends on.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +29,8 @@
 struct handed_queue {
 	struct rte_ring *in, *out;
 	int bell; /* eventfd */
-	uint32_t asleep; /* atomic: the lcore waits for the bell */
+	uint32_t
+		asleep; /* atomic: the lcore waits for the bell, or has not received since it woke */
 };
 
 struct handed {
@@ -46,7 +47,13 @@ static struct handed *handed_of(struct port *p)
 static uint16_t handed_rx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frames,
 				uint16_t n)
 {
-	return (uint16_t)pointers_take(handed_of(p)->queue[queue].in, (void **)frames, n);
+	struct handed_queue *q = &handed_of(p)->queue[queue];
+	uint16_t received = (uint16_t)pointers_take(q->in, (void **)frames, n);
+
+	/* Something else woke the lcore, so nobody drained the bell. It need not ring any more. */
+	if (received > 0 && __atomic_load_n(&q->asleep, __ATOMIC_RELAXED) != 0)
+		__atomic_store_n(&q->asleep, 0, __ATOMIC_RELAXED);
+	return received;
 }
 
 static uint16_t handed_tx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frames,
