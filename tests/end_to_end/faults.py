@@ -129,6 +129,40 @@ def engine_killed_on_wire(build):
         return "then " + run_pair(rig, ["ibv_rc_pingpong", "-n", "100"])
 
 
+def idle_stream(rig, seconds):
+    """Both ends of tests/end_to_end/idle_stream.c; the client's keep-alives begin after so many seconds."""
+    program, address, port = str(rig.build / "tests/end_to_end/idle-stream"), ADDRESS["a"][0], str(rig.port())
+    server = rig.program("a", [program, "server", address, port, "0"], name=f"idle-server-{seconds}")
+    server.expect("listening", 30)
+    client = rig.program("b", [program, "client", address, port, str(seconds)], name=f"idle-client-{seconds}")
+    client.expect("connected", 30)
+    server.expect("connected", 30)
+    return server, client
+
+
+# hostile H-140: an engine that is killed.
+@case
+def idle_stream_loses_its_peer(build):
+    """An rsocket with SO_KEEPALIVE notices that its peer's engine was killed; one without it waits on."""
+    with rigs.veth(build, 4200) as rig:
+        watching, waiting = idle_stream(rig, 1), idle_stream(rig, 0)
+        before = rig.statistics("b")["tx_packets"]
+        wait_until("the second keep-alive", 30, lambda: rig.statistics("b")["tx_packets"] >= before + 2, 0.1)
+        if not all(end.alive() for end in (*watching, *waiting)):
+            raise Failure(f"an idle stream ended: {watching[1].tail()} {waiting[1].tail()}")
+        rig.engines["a"].signal(signal.SIGKILL)
+        killed = time.monotonic()
+        text = watching[1].succeed(60)
+        if "Connection timed out" not in text:
+            raise Failure(f"the stream ended otherwise: {watching[1].tail()}")
+        took = time.monotonic() - killed
+        if not waiting[1].alive():
+            raise Failure(f"without keep-alives it ended, too: {waiting[1].tail()}")
+        for end in (*watching, *waiting):
+            end.end()
+        return f"timed out after {took:.1f} s"
+
+
 @case
 def peers_program_killed(build):
     """kill -9 of a program with 64 queue pairs: those of its peer wait for it, but hold up no others."""

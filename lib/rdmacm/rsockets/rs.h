@@ -144,6 +144,7 @@ struct rs_socket {
 	struct ibv_comp_channel *completions; /* NULL: there is no queue pair yet */
 	struct ibv_cq *cq; /* of a stream */
 	bool armed;
+	int alive; /* the timer of a connected stream's keep-alives; -1: none */
 	union {
 		struct rs_stream stream;
 		struct rs_datagrams datagrams;
@@ -315,6 +316,14 @@ void rs_listener_close(struct rs_socket *listener);
 
 /* 0 or an errno. The caller holds the lock. */
 int rs_stream_shutdown(struct rs_socket *s, int how);
+
+/* ---- rs_keepalive.c: with lock held, but for the last one ---- */
+
+/* Call when an option has changed or the stream is connected. 0 or an errno. */
+int rs_keepalive_follow(struct rs_socket *s);
+void rs_keepalive_end(struct rs_socket *s);
+/* Called by the service thread. */
+void rs_keepalive_progress(struct rs_socket *s);
 
 /* ---- rs_service.c ---- */
 

@@ -314,6 +314,8 @@ static int renumber(struct rs_socket *child)
 	channel->fd = child->fd;
 	if (error == 0)
 		error = rs_service_watch(child->fd, child->fd);
+	if (error == 0)
+		error = rs_keepalive_follow(child);
 	pthread_mutex_unlock(&child->lock);
 	if (error != 0) {
 		rs_leave(child->fd);

@@ -35,6 +35,17 @@ static int set_reuse_address(struct rs_socket *s, int value)
 	return error;
 }
 
+static int set_keep_alive(struct rs_socket *s, int value)
+{
+	int error;
+
+	s->options.keep_alive = value != 0;
+	error = rs_keepalive_follow(s);
+	if (error != 0)
+		s->options.keep_alive = false;
+	return error;
+}
+
 static int set_socket(struct rs_socket *s, int name, int value)
 {
 	switch (name) {
@@ -49,8 +60,7 @@ static int set_socket(struct rs_socket *s, int name, int value)
 			s->completions == NULL ? buffer_of(value) : s->sizes.send_buffer;
 		return 0;
 	case SO_KEEPALIVE:
-		s->options.keep_alive = value != 0;
-		return 0;
+		return set_keep_alive(s, value);
 	case SO_OOBINLINE:
 		s->options.oob_inline = value != 0;
 		return 0;
@@ -82,7 +92,7 @@ static int set_tcp(struct rs_socket *s, int name, int value)
 		if (value <= 0)
 			return EINVAL;
 		s->options.keep_idle = value;
-		return 0;
+		return rs_keepalive_follow(s);
 	case TCP_KEEPCNT:
 	case TCP_KEEPINTVL:
 	case TCP_MAXSEG:

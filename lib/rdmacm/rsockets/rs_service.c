@@ -18,12 +18,14 @@ static void serve(int owner)
 
 	if (s == NULL)
 		return;
-	if (!rs_is_stream(s))
+	if (!rs_is_stream(s)) {
 		rs_datagrams_progress(s);
-	else if (s->state == RS_LISTENING) /* only this thread starts or stops listening */
+	} else if (s->state == RS_LISTENING) { /* only this thread starts or stops listening */
 		rs_listener_progress(s);
-	else
+	} else {
+		rs_keepalive_progress(s);
 		rs_connection_progress(s);
+	}
 	rs_put(s);
 }
 

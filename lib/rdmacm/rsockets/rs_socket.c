@@ -13,7 +13,7 @@ struct rs_socket *rs_new(int domain, int type)
 
 	if (s == NULL)
 		return NULL;
-	s->fd = -1;
+	s->fd = s->alive = -1;
 	s->domain = domain;
 	s->type = type;
 	s->references = 1;
@@ -115,6 +115,7 @@ void rs_finish(struct rs_socket *s)
 	s->closed = true;
 	s->readable = s->writable = false;
 	s->state = RS_DISCONNECTED;
+	rs_keepalive_end(s);
 	rs_wake(s);
 	pthread_mutex_unlock(&s->lock);
 	if (was_listening)

@@ -40,7 +40,7 @@ enum rs_message {
 
 enum rs_control {
 	RS_DISCONNECT = 0, /* the sender neither sends nor receives any more */
-	RS_KEEPALIVE = 1,
+	RS_KEEPALIVE = 1, /* nothing: what matters is the acknowledgement of its packet */
 	RS_SHUTDOWN = 2, /* the sender sends no more */
 };
 
