@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import signal
+import time
 
 import programs
 from connections import await_listener
@@ -105,14 +106,23 @@ class Closed(Failure):
     """A program waits for completions of a queue pair that it has destroyed."""
 
 
+CLOSED_S = 2  # that a program goes on without queue pairs: it has lost its completions
+
+
 def succeed_unless_closed(rig, program, side, limit):
     """ofi_rxm closes a connection when its peer has left, and with it goes what is in the completion queue."""
-    try:
-        return program.succeed(limit)
-    except Failure as failure:
-        if program.alive() and rig.statistics(side)["qps"] == 0:
-            raise Closed(str(failure)) from None
-        raise
+    now = time.monotonic()
+    end, had = now + limit, now if program.name.endswith("-server") else None  # a server's client has ended
+    while program.alive() and now < end:
+        if rig.statistics(side)["qps"] > 0:
+            had = now
+        elif had is not None and now - had > CLOSED_S:
+            raise Closed(f"{program.name} has closed its queue pairs, and waits for them: {program.tail()}")
+        program.wait_a_little(0.2)
+        now = time.monotonic()
+    if program.alive():
+        raise Failure(f"{program.name} did not end within {limit} s: {program.tail()}")
+    return program.succeed(0)
 
 
 def fi_pingpong(rig, line, wrapper):
