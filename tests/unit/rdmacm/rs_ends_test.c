@@ -298,3 +298,19 @@ Test(rs_ends, closed_while_connecting)
 	rclose(waiting[0]);
 	rclose(waiting[1]);
 }
+
+Test(rs_ends, a_listener_that_is_closed_ends_what_nobody_accepted)
+{
+	int waiting = rsocket(AF_INET, SOCK_STREAM, 0);
+	struct pollfd p = { .fd = listener, .events = POLLIN };
+	char octet;
+
+	cr_assert_eq(rconnect(waiting, (struct sockaddr *)&name, sizeof(name)), 0, "%s",
+		     strerror(errno));
+	cr_assert_eq(rpoll(&p, 1, WAIT_SECONDS * 1000), 1);
+	cr_expect_eq(rclose(listener), 0);
+	cr_expect_eq(rrecv(waiting, &octet, 1, 0), 0);
+	cr_expect_eq(rclose(waiting), 0);
+	cr_assert_eq(rsend(caller, "x", 1, 0), 1, "what was accepted goes on");
+	cr_expect_eq(rrecv(called, &octet, 1, 0), 1);
+}
