@@ -65,16 +65,17 @@ class Place:
 
 
 class Same(Place):
-    """One engine without a port."""
+    """One engine without a port. Its lcores share SRQs and completion queues."""
 
     name = "same"
     sides = ("a", "a")
+    lcores = "0,1"
 
     def make(self):
         self.rig.namespace("a")
 
     def words(self, side):
-        return [], ["--ip", self.addresses(side)]
+        return ["-l", self.lcores], ["--ip", self.addresses(side)]
 
     def ready(self):
         pass
@@ -85,6 +86,7 @@ class SameMortal(Same):
 
     name = "mortal"
     mortal = ("a",)
+    lcores = "0"
 
 
 class Veth(Place):
