@@ -29,8 +29,7 @@
 struct handed_queue {
 	struct rte_ring *in, *out;
 	int bell; /* eventfd */
-	uint32_t
-		asleep; /* atomic: the lcore waits for the bell, or has not received since it woke */
+	uint32_t asleep; /* atomic: the bell rings for the next frame */
 };
 
 struct handed {
