@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "porters.h"
+#include "control_rig.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -13,7 +14,7 @@ void porters_adopt(void)
 	cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
 }
 
-pid_t porters_parent(void)
+static pid_t find_parent(void)
 {
 	const struct dirent *entry;
 	DIR *d = opendir("/proc");
@@ -34,5 +35,17 @@ pid_t porters_parent(void)
 		fclose(f);
 	}
 	closedir(d);
+	return found;
+}
+
+pid_t porters_parent(void)
+{
+	pid_t found = find_parent();
+
+	for (uint32_t ms = 0; found == 0 && ms < ENOUGH_MS; ms++) {
+		usleep(1000);
+		found = find_parent();
+	}
+	cr_assert_neq(found, 0, "the porters' parent has not begun within %u s", ENOUGH_MS / 1000);
 	return found;
 }

@@ -9,7 +9,7 @@
  * Called before the engine is opened: then their parent is a child of ours, and we learn when it ends.
  */
 void porters_adopt(void);
-/* Their parent; 0: there is none. */
+/* Their parent, as soon as it has begun. Fails if none begins. */
 pid_t porters_parent(void);
 
 #endif
