@@ -144,7 +144,7 @@ struct rs_socket {
 	struct ibv_comp_channel *completions; /* NULL: there is no queue pair yet */
 	struct ibv_cq *cq; /* of a stream */
 	bool armed;
-	int alive; /* the timer of a connected stream's keep-alives; -1: none */
+	int alive; /* the timer of a stream's keep-alives; -1: none */
 	union {
 		struct rs_stream stream;
 		struct rs_datagrams datagrams;
@@ -319,7 +319,10 @@ int rs_stream_shutdown(struct rs_socket *s, int how);
 
 /* ---- rs_keepalive.c: with lock held, but for the last one ---- */
 
-/* Call when an option has changed or the stream is connected. 0 or an errno. */
+/*
+ * Call when an option has changed or the stream is connected. The first call that finds SO_KEEPALIVE
+ * set makes the timer. 0 or an errno of that.
+ */
 int rs_keepalive_follow(struct rs_socket *s);
 void rs_keepalive_end(struct rs_socket *s);
 /* Called by the service thread. */

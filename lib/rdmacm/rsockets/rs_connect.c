@@ -32,8 +32,8 @@ static void established(struct rs_socket *s)
 {
 	s->state = RS_CONNECTED;
 	s->readable = s->writable = true;
-	if (s->stream.listener == NULL && rs_keepalive_follow(s) != 0)
-		rs_stream_fail(s, ENOBUFS);
+	if (s->alive >= 0)
+		rs_keepalive_follow(s);
 	rs_process(s); /* the peer may already have sent something */
 	rs_wake(s);
 }

@@ -27,24 +27,22 @@ static int open_timer(struct rs_socket *s)
 	return error;
 }
 
-static int set_timer(const struct rs_socket *s, int seconds)
-{
-	const struct itimerspec t = { { .tv_sec = seconds }, { .tv_sec = seconds } };
-
-	return timerfd_settime(s->alive, 0, &t, NULL) == 0 ? 0 : errno;
-}
-
 int rs_keepalive_follow(struct rs_socket *s)
 {
+	time_t seconds =
+		s->state == RS_CONNECTED ? s->options.keep_idle : 0; /* 0: it stands still */
+	struct itimerspec t = { { .tv_sec = seconds }, { .tv_sec = seconds } };
 	int error = 0;
 
-	if (!rs_is_stream(s) || s->state != RS_CONNECTED || !s->options.keep_alive) {
+	if (!rs_is_stream(s) || !s->options.keep_alive) {
 		rs_keepalive_end(s);
 		return 0;
 	}
 	if (s->alive < 0)
 		error = open_timer(s);
-	return error != 0 ? error : set_timer(s, s->options.keep_idle);
+	if (error == 0)
+		timerfd_settime(s->alive, 0, &t, NULL);
+	return error;
 }
 
 void rs_keepalive_end(struct rs_socket *s)

@@ -35,15 +35,14 @@ static int set_reuse_address(struct rs_socket *s, int value)
 	return error;
 }
 
+/* ENOBUFS: setsockopt(3p), for want of resources. */
 static int set_keep_alive(struct rs_socket *s, int value)
 {
-	int error;
-
 	s->options.keep_alive = value != 0;
-	error = rs_keepalive_follow(s);
-	if (error != 0)
-		s->options.keep_alive = false;
-	return error;
+	if (rs_keepalive_follow(s) == 0)
+		return 0;
+	s->options.keep_alive = false;
+	return ENOBUFS;
 }
 
 static int set_socket(struct rs_socket *s, int name, int value)

@@ -16,25 +16,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "rig.h"
+#include "rs_rig.h"
 
-static int s, d;
-
-static void begin(void)
-{
-	s = rsocket(AF_INET, SOCK_STREAM, 0);
-	d = rsocket(AF_INET, SOCK_DGRAM, 0);
-	cr_assert_geq(s, 0, "%s", strerror(errno));
-	cr_assert_geq(d, 0, "%s", strerror(errno));
-}
-
-static void end(void)
-{
-	cr_expect_eq(rclose(s), 0);
-	cr_expect_eq(rclose(d), 0);
-}
-
-TestSuite(rs_arguments, .init = begin, .fini = end, .timeout = 60);
+TestSuite(rs_arguments, .init = rs_pair_open, .fini = rs_pair_close, .timeout = 60);
 
 #define FAILS(call, error)                                                                    \
 	do {                                                                                  \
@@ -164,22 +148,11 @@ Test(rs_arguments, options)
 	FAILS(rsetsockopt(s, IPPROTO_TCP, TCP_KEEPIDLE, &value, sizeof(value)), EINVAL);
 }
 
-static int listening(struct sockaddr_in *a)
-{
-	socklen_t length = sizeof(*a);
-	int listener = rsocket(AF_INET, SOCK_STREAM, 0);
-
-	cr_assert_eq(rbind(listener, address(a, OWN_ADDRESS, 0), sizeof(*a)), 0);
-	cr_assert_eq(rlisten(listener, 4), 0);
-	cr_assert_eq(rgetsockname(listener, (struct sockaddr *)a, &length), 0);
-	return listener;
-}
-
 /* One thread is enough, because connections are established before they are accepted. */
 Test(rs_arguments, connected_before_accepted_and_the_end)
 {
 	struct sockaddr_in a;
-	int listener = listening(&a), called;
+	int listener = rs_listening(&a), called;
 	char text[8] = { 0 };
 
 	cr_assert_eq(rconnect(s, (struct sockaddr *)&a, sizeof(a)), 0, "%s", strerror(errno));
@@ -204,7 +177,7 @@ Test(rs_arguments, connected_before_accepted_and_the_end)
 Test(rs_arguments, poll_reports_both_kinds)
 {
 	struct sockaddr_in a;
-	int listener = listening(&a), called, ends[2];
+	int listener = rs_listening(&a), called, ends[2];
 	struct pollfd p[3] = { { .fd = listener, .events = POLLIN },
 			       { .fd = s, .events = POLLIN | POLLOUT } };
 

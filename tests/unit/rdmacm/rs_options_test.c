@@ -1,54 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options of rsockets: rsocket(7), and others that TCP programs set. */
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <rdma/rsocket.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "rig.h"
+#include "rs_rig.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-static int s, d;
-
-static void begin(void)
-{
-	s = rsocket(AF_INET, SOCK_STREAM, 0);
-	d = rsocket(AF_INET, SOCK_DGRAM, 0);
-	cr_assert_geq(s, 0, "%s", strerror(errno));
-	cr_assert_geq(d, 0, "%s", strerror(errno));
-}
-
-static void end(void)
-{
-	cr_expect_eq(rclose(s), 0);
-	cr_expect_eq(rclose(d), 0);
-}
-
-TestSuite(rs_options, .init = begin, .fini = end, .timeout = 60);
-
-/* 0 or an errno. */
-static int set(int socket, int level, int name, int value)
-{
-	return rsetsockopt(socket, level, name, &value, sizeof(value)) == 0 ? 0 : errno;
-}
-
-static int get(int socket, int level, int name)
-{
-	socklen_t length = sizeof(int);
-	int value = -1;
-
-	cr_expect_eq(rgetsockopt(socket, level, name, &value, &length), 0, "%d, %d: %s", level,
-		     name, strerror(errno));
-	cr_expect_eq(length, sizeof(value));
-	return value;
-}
+TestSuite(rs_options, .init = rs_pair_open, .fini = rs_pair_close, .timeout = 60);
 
 static int get_error(int socket, int level, int name)
 {
@@ -79,9 +44,9 @@ Test(rs_options, a_stream_remembers_them)
 	};
 
 	for (size_t i = 0; i < COUNT_OF(options); i++) {
-		cr_expect_eq(set(s, options[i].level, options[i].name, options[i].value), 0,
+		cr_expect_eq(rs_set(s, options[i].level, options[i].name, options[i].value), 0,
 			     "option %zu", i);
-		cr_expect_eq(get(s, options[i].level, options[i].name), options[i].expected,
+		cr_expect_eq(rs_ask(s, options[i].level, options[i].name), options[i].expected,
 			     "option %zu", i);
 	}
 }
@@ -90,24 +55,24 @@ Test(rs_options, what_can_only_be_asked)
 {
 	struct sockaddr_in a;
 
-	cr_expect_eq(get(s, SOL_SOCKET, SO_TYPE), SOCK_STREAM);
-	cr_expect_eq(get(s, SOL_SOCKET, SO_DOMAIN), AF_INET);
-	cr_expect_eq(get(s, SOL_SOCKET, SO_ERROR), 0);
-	cr_expect_eq(get(s, SOL_SOCKET, SO_ACCEPTCONN), 0);
+	cr_expect_eq(rs_ask(s, SOL_SOCKET, SO_TYPE), SOCK_STREAM);
+	cr_expect_eq(rs_ask(s, SOL_SOCKET, SO_DOMAIN), AF_INET);
+	cr_expect_eq(rs_ask(s, SOL_SOCKET, SO_ERROR), 0);
+	cr_expect_eq(rs_ask(s, SOL_SOCKET, SO_ACCEPTCONN), 0);
 	cr_assert_eq(rbind(s, address(&a, OWN_ADDRESS, 0), sizeof(a)), 0);
 	cr_assert_eq(rlisten(s, 1), 0);
-	cr_expect_eq(get(s, SOL_SOCKET, SO_ACCEPTCONN), 1);
+	cr_expect_eq(rs_ask(s, SOL_SOCKET, SO_ACCEPTCONN), 1);
 }
 
 /* The queue pair decides these, so a program may set them in vain. */
 Test(rs_options, what_a_queue_pair_does_anyway)
 {
-	cr_expect_eq(set(s, IPPROTO_TCP, TCP_KEEPCNT, 9), 0);
-	cr_expect_eq(set(s, IPPROTO_TCP, TCP_KEEPINTVL, 75), 0);
-	cr_expect_eq(set(s, IPPROTO_TCP, TCP_MAXSEG, 536), 0);
-	cr_expect_eq(get(s, IPPROTO_TCP, TCP_KEEPCNT), 1);
-	cr_expect_eq(get(s, IPPROTO_TCP, TCP_KEEPINTVL), 1);
-	cr_expect_gt(get(s, IPPROTO_TCP, TCP_MAXSEG), 0);
+	cr_expect_eq(rs_set(s, IPPROTO_TCP, TCP_KEEPCNT, 9), 0);
+	cr_expect_eq(rs_set(s, IPPROTO_TCP, TCP_KEEPINTVL, 75), 0);
+	cr_expect_eq(rs_set(s, IPPROTO_TCP, TCP_MAXSEG, 536), 0);
+	cr_expect_eq(rs_ask(s, IPPROTO_TCP, TCP_KEEPCNT), 1);
+	cr_expect_eq(rs_ask(s, IPPROTO_TCP, TCP_KEEPINTVL), 1);
+	cr_expect_gt(rs_ask(s, IPPROTO_TCP, TCP_MAXSEG), 0);
 }
 
 Test(rs_options, refused)
@@ -120,18 +85,19 @@ Test(rs_options, refused)
 	int value = 0;
 
 	for (size_t i = 0; i < COUNT_OF(unknown); i++) {
-		cr_expect_eq(set(s, unknown[i].level, unknown[i].name, 1), ENOPROTOOPT, "%zu", i);
+		cr_expect_eq(rs_set(s, unknown[i].level, unknown[i].name, 1), ENOPROTOOPT, "%zu",
+			     i);
 		cr_expect_eq(get_error(s, unknown[i].level, unknown[i].name), ENOPROTOOPT, "%zu",
 			     i);
 	}
-	cr_expect_eq(set(s, IPPROTO_IP, IP_TOS, 256), EINVAL);
-	cr_expect_eq(set(s, IPPROTO_IP, IP_TOS, -1), EINVAL);
-	cr_expect_eq(set(s, IPPROTO_TCP, TCP_KEEPIDLE, 0), EINVAL);
-	cr_expect_eq(set(s, IPPROTO_IPV6, IPV6_V6ONLY, 1), ENOPROTOOPT, "an IPv4 socket");
+	cr_expect_eq(rs_set(s, IPPROTO_IP, IP_TOS, 256), EINVAL);
+	cr_expect_eq(rs_set(s, IPPROTO_IP, IP_TOS, -1), EINVAL);
+	cr_expect_eq(rs_set(s, IPPROTO_TCP, TCP_KEEPIDLE, 0), EINVAL);
+	cr_expect_eq(rs_set(s, IPPROTO_IPV6, IPV6_V6ONLY, 1), ENOPROTOOPT, "an IPv4 socket");
 	cr_expect_eq(rgetsockopt(s, SOL_SOCKET, SO_TYPE, &value, NULL), -1);
 	cr_expect_eq(errno, EFAULT);
-	cr_expect_eq(get(s, IPPROTO_IP, IP_TOS), 0);
-	cr_expect_eq(get(s, IPPROTO_TCP, TCP_KEEPIDLE), 7200, "as tcp(7) says");
+	cr_expect_eq(rs_ask(s, IPPROTO_IP, IP_TOS), 0);
+	cr_expect_eq(rs_ask(s, IPPROTO_TCP, TCP_KEEPIDLE), 7200, "as tcp(7) says");
 }
 
 Test(rs_options, of_ipv6)
@@ -139,11 +105,11 @@ Test(rs_options, of_ipv6)
 	int six = rsocket(AF_INET6, SOCK_STREAM, 0);
 
 	cr_assert_geq(six, 0);
-	cr_expect_eq(set(six, IPPROTO_IPV6, IPV6_V6ONLY, 1), 0);
-	cr_expect_eq(get(six, IPPROTO_IPV6, IPV6_V6ONLY), 1);
-	cr_expect_eq(set(six, IPPROTO_IPV6, IPV6_TCLASS, 0x20), 0);
-	cr_expect_eq(get(six, IPPROTO_IPV6, IPV6_TCLASS), 0x20);
-	cr_expect_eq(get(six, SOL_SOCKET, SO_DOMAIN), AF_INET6);
+	cr_expect_eq(rs_set(six, IPPROTO_IPV6, IPV6_V6ONLY, 1), 0);
+	cr_expect_eq(rs_ask(six, IPPROTO_IPV6, IPV6_V6ONLY), 1);
+	cr_expect_eq(rs_set(six, IPPROTO_IPV6, IPV6_TCLASS, 0x20), 0);
+	cr_expect_eq(rs_ask(six, IPPROTO_IPV6, IPV6_TCLASS), 0x20);
+	cr_expect_eq(rs_ask(six, SOL_SOCKET, SO_DOMAIN), AF_INET6);
 	cr_expect_eq(rclose(six), 0);
 }
 
@@ -162,15 +128,15 @@ Test(rs_options, linger)
 /* Packets of a datagram socket obey its UDP socket, so the kernel knows its options. */
 Test(rs_options, of_datagrams)
 {
-	cr_expect_eq(set(d, SOL_SOCKET, SO_BROADCAST, 1), 0);
-	cr_expect_eq(get(d, SOL_SOCKET, SO_BROADCAST), 1);
-	cr_expect_eq(set(d, IPPROTO_IP, IP_TOS, 0x28), 0);
-	cr_expect_eq(get(d, IPPROTO_IP, IP_TOS), 0x28);
-	cr_expect_eq(get(d, SOL_SOCKET, SO_TYPE), SOCK_DGRAM);
+	cr_expect_eq(rs_set(d, SOL_SOCKET, SO_BROADCAST, 1), 0);
+	cr_expect_eq(rs_ask(d, SOL_SOCKET, SO_BROADCAST), 1);
+	cr_expect_eq(rs_set(d, IPPROTO_IP, IP_TOS, 0x28), 0);
+	cr_expect_eq(rs_ask(d, IPPROTO_IP, IP_TOS), 0x28);
+	cr_expect_eq(rs_ask(d, SOL_SOCKET, SO_TYPE), SOCK_DGRAM);
 	cr_expect_eq(get_error(d, IPPROTO_TCP, TCP_NODELAY), EOPNOTSUPP);
-	cr_expect_eq(set(d, SOL_RDMA, RDMA_SQSIZE, 64), 0);
-	cr_expect_eq(get(d, SOL_RDMA, RDMA_SQSIZE), 64);
-	cr_expect_eq(set(d, SOL_SOCKET, 12345, 1), ENOPROTOOPT, "the kernel refuses it");
+	cr_expect_eq(rs_set(d, SOL_RDMA, RDMA_SQSIZE, 64), 0);
+	cr_expect_eq(rs_ask(d, SOL_RDMA, RDMA_SQSIZE), 64);
+	cr_expect_eq(rs_set(d, SOL_SOCKET, 12345, 1), ENOPROTOOPT, "the kernel refuses it");
 }
 
 Test(rs_options, flags_of_the_descriptor)
@@ -186,95 +152,27 @@ Test(rs_options, flags_of_the_descriptor)
 
 /* ---- of a connection ---- */
 
-static int listening(struct sockaddr_in *a)
-{
-	socklen_t length = sizeof(*a);
-	int listener = rsocket(AF_INET, SOCK_STREAM, 0);
-
-	cr_assert_eq(rbind(listener, address(a, OWN_ADDRESS, 0), sizeof(*a)), 0);
-	cr_assert_eq(rlisten(listener, 4), 0);
-	cr_assert_eq(rgetsockname(listener, (struct sockaddr *)a, &length), 0);
-	return listener;
-}
-
-/* The other end. */
-static int connect_it(int listener, const struct sockaddr_in *a)
-{
-	int called;
-
-	cr_assert_eq(rconnect(s, (const struct sockaddr *)a, sizeof(*a)), 0, "%s", strerror(errno));
-	called = raccept(listener, NULL, NULL);
-	cr_assert_geq(called, 0, "%s", strerror(errno));
-	return called;
-}
-
 Test(rs_options, of_a_connection)
 {
 	struct tcp_info info = { 0 };
 	socklen_t length = sizeof(info);
 	struct sockaddr_in a;
-	int listener = listening(&a), called, buffer;
+	int listener = rs_listening(&a), called, buffer;
 
 	cr_assert_eq(rgetsockopt(s, IPPROTO_TCP, TCP_INFO, &info, &length), 0);
 	cr_expect_eq(info.tcpi_state, TCP_CLOSE);
-	called = connect_it(listener, &a);
+	called = rs_connect_stream(listener, &a);
 	cr_assert_eq(rgetsockopt(s, IPPROTO_TCP, TCP_INFO, &info, &length), 0);
 	cr_expect_eq(info.tcpi_state, TCP_ESTABLISHED);
-	cr_expect_eq((int)info.tcpi_snd_mss, get(s, IPPROTO_TCP, TCP_MAXSEG));
-	cr_expect_eq((int)info.tcpi_snd_cwnd, get(s, SOL_RDMA, RDMA_SQSIZE));
+	cr_expect_eq((int)info.tcpi_snd_mss, rs_ask(s, IPPROTO_TCP, TCP_MAXSEG));
+	cr_expect_eq((int)info.tcpi_snd_cwnd, rs_ask(s, SOL_RDMA, RDMA_SQSIZE));
 	length = 1;
 	cr_assert_eq(rgetsockopt(s, IPPROTO_TCP, TCP_INFO, &info, &length), 0);
 	cr_expect_eq(length, 1, "no more than there is room for");
-	buffer = get(s, SOL_SOCKET, SO_RCVBUF);
-	cr_expect_eq(set(s, SOL_SOCKET, SO_RCVBUF, buffer * 2), 0);
-	cr_expect_eq(get(s, SOL_SOCKET, SO_RCVBUF), buffer, "it is registered already");
-	cr_expect_eq(set(s, SOL_RDMA, RDMA_SQSIZE, 9), EINVAL);
+	buffer = rs_ask(s, SOL_SOCKET, SO_RCVBUF);
+	cr_expect_eq(rs_set(s, SOL_SOCKET, SO_RCVBUF, buffer * 2), 0);
+	cr_expect_eq(rs_ask(s, SOL_SOCKET, SO_RCVBUF), buffer, "it is registered already");
+	cr_expect_eq(rs_set(s, SOL_RDMA, RDMA_SQSIZE, 9), EINVAL);
 	cr_expect_eq(rclose(called), 0);
-	cr_expect_eq(rclose(listener), 0);
-}
-
-/* How many timers of this process have an interval of so many seconds. */
-static int timers(int seconds)
-{
-	DIR *folder = opendir("/proc/self/fdinfo");
-	char path[300], line[100], expected[40];
-	const struct dirent *entry;
-	int found = 0;
-
-	snprintf(expected, sizeof(expected), "it_interval: (%d, 0)\n", seconds);
-	while ((entry = readdir(folder)) != NULL) {
-		FILE *f;
-
-		snprintf(path, sizeof(path), "/proc/self/fdinfo/%s", entry->d_name);
-		f = fopen(path, "r");
-		while (f != NULL && fgets(line, sizeof(line), f) != NULL)
-			found += strcmp(line, expected) == 0;
-		if (f != NULL)
-			fclose(f);
-	}
-	closedir(folder);
-	return found;
-}
-
-/* tests/end_to_end/faults.py shows what they are good for. */
-Test(rs_options, keep_alives_have_a_timer_while_there_is_a_connection)
-{
-	struct sockaddr_in a;
-	int listener = listening(&a), called;
-
-	cr_assert_eq(set(s, SOL_SOCKET, SO_KEEPALIVE, 1), 0);
-	cr_assert_eq(set(s, IPPROTO_TCP, TCP_KEEPIDLE, 4321), 0);
-	cr_assert_eq(set(listener, SOL_SOCKET, SO_KEEPALIVE, 1), 0);
-	cr_expect_eq(timers(4321) + timers(7200), 0);
-	called = connect_it(listener, &a);
-	cr_expect_eq(timers(4321), 1, "of the calling end");
-	cr_expect_eq(timers(7200), 1, "an accepted socket has the listener's options");
-	cr_expect_eq(get(called, SOL_SOCKET, SO_KEEPALIVE), 1);
-	cr_expect_eq(set(called, IPPROTO_TCP, TCP_KEEPIDLE, 4321), 0);
-	cr_expect_eq(timers(4321), 2);
-	cr_expect_eq(set(s, SOL_SOCKET, SO_KEEPALIVE, 0), 0);
-	cr_expect_eq(timers(4321), 1);
-	cr_expect_eq(rclose(called), 0);
-	cr_expect_eq(timers(4321), 0);
 	cr_expect_eq(rclose(listener), 0);
 }
