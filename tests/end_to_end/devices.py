@@ -112,7 +112,8 @@ CLOSED_S = 2  # that a program goes on without queue pairs: it has lost its comp
 def succeed_unless_closed(rig, program, side, limit):
     """ofi_rxm closes a connection when its peer has left, and with it goes what is in the completion queue."""
     now = time.monotonic()
-    end, had = now + limit, now if program.name.endswith("-server") else None  # a server's client has ended
+    end = now + limit
+    had = now if program.name.endswith("-server") else None  # queue pairs: a server's client has ended
     while program.alive() and now < end:
         if rig.statistics(side)["qps"] > 0:
             had = now

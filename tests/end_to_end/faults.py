@@ -171,7 +171,7 @@ def peers_program_killed(build):
                                           "-t", "64", "-u", "20"])
         moving(rig)
         server.signal(signal.SIGKILL)
-        said = run_pair(rig, ["ib_write_bw", "-n", "300", "-s", "4096", "-u", "20"])
+        said = run_pair(rig, ["ib_write_bw", "-n", "1000", "-s", "4096", "-u", "20"])
         if not client.alive():
             raise Failure("another pair got through only after 8 timeouts of 4.3 s")
         client.end()
