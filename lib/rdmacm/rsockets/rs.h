@@ -36,8 +36,13 @@
 #include "rdmacm/rsockets/rs_wire.h"
 #include "rdmacm/types.h"
 
-#define RS_CONTROL_PLACES 4 /* of the send queue: for credits and for the end of the stream */
-#define RS_QUEUE_MAX	  0xfffe /* credits are counted in 16 bits */
+#define RS_CONTROL_PLACES   4 /* of the send queue: for credits and for the end of the stream */
+/*
+ * Of the receive queue: for messages that take no credit, so that they arrive even if the program
+ * does not look. With buffers of one size these are up to four grants, and the two that tell an end.
+ */
+#define RS_CONTROL_RECEIVES 6
+#define RS_QUEUE_MAX	    0xfffe /* credits are counted in 16 bits */
 
 /*
  * The order matters: states before a connection, while one is being made, connected, and after it.

@@ -115,7 +115,8 @@ int rs_endpoint_open(struct rs_socket *s)
 		rs_endpoint_close(s);
 		return error;
 	}
-	rs_inflow_init(&t->in, s->sizes.receive_buffer / 2, s->sizes.receive_queue, t->lengths);
+	rs_inflow_init(&t->in, s->sizes.receive_buffer / 2,
+		       (uint16_t)(s->sizes.receive_queue - RS_CONTROL_RECEIVES), t->lengths);
 	rs_outflow_init(&t->out, s->sizes.send_buffer,
 			(uint16_t)(s->sizes.send_queue - RS_CONTROL_PLACES), RS_CONTROL_PLACES);
 	return 0;
@@ -148,7 +149,7 @@ void rs_greet(const struct rs_socket *s, uint8_t greeting[RS_GREETING_SIZE])
 	struct rs_greeting g = {
 		.big_endian = __BYTE_ORDER == __BIG_ENDIAN,
 		.has_iomap = true,
-		.credits = s->sizes.receive_queue,
+		.credits = t->in.credits,
 		.iomap_entries = s->sizes.iomap_entries,
 		.table = { .address = (uintptr_t)t->table.octets,
 			   .key = t->table.mr->rkey,

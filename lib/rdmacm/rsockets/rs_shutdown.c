@@ -2,7 +2,7 @@
 /*
  * The end of a stream. A message after the data tells the peer. Data and message must have arrived
  * before the queue pair can be destroyed. The peer's engine acknowledges them whatever its program
- * does. The wait is bounded in case the engine is gone.
+ * does (RS_CONTROL_RECEIVES). The wait is bounded in case the engine is gone.
  */
 #include "rdmacm/rsockets/rs.h"
 

@@ -25,6 +25,16 @@ static int listener, caller, called;
 static struct sockaddr_in name;
 static pid_t engine;
 
+static void connect_both(void)
+{
+	caller = rsocket(AF_INET, SOCK_STREAM, 0);
+	cr_assert_geq(caller, 0, "%s", strerror(errno));
+	cr_assert_eq(rconnect(caller, (struct sockaddr *)&name, sizeof(name)), 0, "%s",
+		     strerror(errno));
+	called = raccept(listener, NULL, NULL);
+	cr_assert_geq(called, 0, "%s", strerror(errno));
+}
+
 static void begin(void)
 {
 	socklen_t length = sizeof(name);
@@ -36,9 +46,7 @@ static void begin(void)
 	cr_assert_eq(rbind(listener, address(&name, OWN_ADDRESS, 0), length), 0);
 	cr_assert_eq(rlisten(listener, 1), 0);
 	cr_assert_eq(rgetsockname(listener, (struct sockaddr *)&name, &length), 0);
-	cr_assert_eq(rconnect(caller, (struct sockaddr *)&name, length), 0, "%s", strerror(errno));
-	called = raccept(listener, NULL, NULL);
-	cr_assert_geq(called, 0, "%s", strerror(errno));
+	connect_both();
 }
 
 static void end(void)
@@ -190,6 +198,43 @@ Test(rs_ends, a_sender_does_not_wait_after_the_end)
 	cr_expect_eq(rsend(caller, "x", 1, 0), -1);
 	cr_expect_eq(errno, ECONNRESET, "%s", strerror(errno));
 	cr_expect_eq(rrecv(caller, &octet, 1, 0), 1);
+}
+
+static int send_until_full(int socket)
+{
+	int sent = 0;
+
+	while (rsend(socket, "x", 1, MSG_DONTWAIT) == 1)
+		sent++;
+	cr_assert_eq(errno, EAGAIN, "%s", strerror(errno));
+	return sent;
+}
+
+static void receive_exactly(int socket, int count)
+{
+	char octet;
+
+	for (int i = 0; i < count; i++)
+		cr_assert_eq(rrecv(socket, &octet, 1, 0), 1, "%d: %s", i, strerror(errno));
+}
+
+/* Both messages of the end arrive although the peer's program reads nothing. */
+Test(rs_ends, the_end_has_room_behind_unread_messages)
+{
+	const int few = 16; /* so that the sender runs out of credits first */
+	char octet;
+	int sent;
+
+	rclose(caller);
+	rclose(called);
+	cr_assert_eq(rsetsockopt(listener, SOL_RDMA, RDMA_RQSIZE, &few, sizeof(few)), 0);
+	connect_both();
+	receive_exactly(caller, send_until_full(called)); /* this gives new credits */
+	sent = send_until_full(caller);
+	cr_expect_eq(rshutdown(caller, SHUT_WR), 0, "%s", strerror(errno));
+	cr_expect_eq(rshutdown(caller, SHUT_RD), 0, "%s", strerror(errno));
+	receive_exactly(called, sent);
+	cr_expect_eq(rrecv(called, &octet, 1, 0), 0);
 }
 
 /* ---- threads ---- */
