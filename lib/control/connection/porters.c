@@ -458,25 +458,29 @@ void porter_forget(struct connection *n)
 	n->carried = false;
 }
 
-#define EMPTY_MOST 600 /* empty messages that a socket can hold; each looks like the end */
-
-/* Reads messages without descriptors. True: nothing is left, and nothing can come. */
+/*
+ * Reads messages without descriptors. True: nothing is left, and nothing can come. Messages come with
+ * credentials, which tell an empty message from the end.
+ */
 static bool is_empty(int socket)
 {
-	int empty = 0;
+	char credentials[CMSG_SPACE(sizeof(struct ucred))] __attribute__((aligned(8)));
 	char octet;
 	struct iovec iov = { &octet, 1 };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
 
 	shutdown(socket, SHUT_RDWR);
+	if (setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int)) != 0)
+		return false;
 	for (;;) {
-		ssize_t got;
+		struct msghdr m = { .msg_iov = &iov,
+				    .msg_iovlen = 1,
+				    .msg_control = credentials,
+				    .msg_controllen = sizeof(credentials) };
+		ssize_t got = recvmsg(socket, &m, MSG_PEEK | MSG_DONTWAIT);
 
-		m.msg_flags = 0;
-		got = recvmsg(socket, &m, MSG_PEEK | MSG_DONTWAIT);
 		if ((m.msg_flags & MSG_CTRUNC) != 0)
-			return false;
-		if (got < 0 || (got == 0 && ++empty > EMPTY_MOST))
+			return false; /* there is no room for descriptors, so they stay */
+		if (got < 0 || m.msg_controllen == 0)
 			return true;
 		recv(socket, &octet, 1, MSG_DONTWAIT);
 	}

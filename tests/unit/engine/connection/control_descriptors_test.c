@@ -57,7 +57,7 @@ enum way {
 	WITH_HELLO,
 	WITH_ANY_COMMAND,
 	TOO_MANY,
-	UNREAD, /* behind a message that ends the connection */
+	UNREAD, /* behind a message that ends the connection, and an empty one */
 	AS_MEMORY, /* not at all: it lies where the engine looks at who says HELLO */
 };
 
@@ -92,7 +92,8 @@ static void pass(enum way way, int passed)
 		send_message(fd, COMMAND_HELLO, passed, 253);
 		break;
 	case UNREAD:
-		if (send(fd, &nonsense, sizeof(nonsense), MSG_NOSIGNAL) > 0)
+		if (send(fd, &nonsense, sizeof(nonsense), MSG_NOSIGNAL) > 0 &&
+		    send(fd, &nonsense, 0, MSG_NOSIGNAL) == 0)
 			send_message(fd, COMMAND_HELLO, passed, 1);
 		break;
 	case AS_MEMORY:
