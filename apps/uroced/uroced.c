@@ -27,6 +27,7 @@
 #include "control/statistics.h"
 #include "cpus.h"
 #include "drivers/ethdev/ethdev.h"
+#include "engine/leave.h"
 #include "engine/port.h"
 #include "protocol/command.h"
 #include "uroced_confine.h"
@@ -383,6 +384,7 @@ static int run(struct uroced_options *o, int signals, const cpu_set_t *cpus)
 	notify("STOPPING=1");
 	console_close();
 	telemetry_close();
+	engine_leave_buffers(e);
 	uroce_destroy(e);
 	return status;
 }

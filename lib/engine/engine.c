@@ -18,6 +18,7 @@
 #include "drivers/node.h"
 #include "engine/carrier_direct.h"
 #include "engine/inside.h"
+#include "engine/leave.h"
 #include "lcore/exception/exception.h"
 #include "lcore/window.h"
 #include "queue/pointers.h"
@@ -285,6 +286,12 @@ struct uroce_engine *uroce_create(const struct uroce_options *options, char *why
 	if (e != NULL && e->port != NULL)
 		e->port->taken = true;
 	return (struct uroce_engine *)e;
+}
+
+void engine_leave_buffers(struct uroce_engine *u)
+{
+	if (!rte_eal_has_hugepages())
+		((struct engine *)u)->control->owns_pool = false;
 }
 
 int uroce_destroy(struct uroce_engine *u)
