@@ -309,6 +309,15 @@ void path_sent_slowly(struct path *p, uint32_t octets, nanotime now)
 		spread(p, octets, now);
 }
 
+void path_sent_alone(struct path *p, uint32_t octets, nanotime now)
+{
+	nanotime most = now + time_of(p, (uint32_t)MAX_OF(p->window, octets));
+
+	p->open_at = MIN_OF(MAX_OF(p->open_at, now) + time_of(p, octets), most);
+	if (p->next_at != TIME_NEVER)
+		p->next_at = MAX_OF(p->next_at, p->open_at);
+}
+
 static void grow(struct path *p, uint64_t octets)
 {
 	uint32_t haste = p->srtt > HOST ? MIN_OF(p->rounds, HASTE) : p->rounds / CALM;
@@ -434,20 +443,25 @@ void path_silent(struct path *p, nanotime now)
 		cut(p, 1, 2, p->packet, now);
 }
 
-/*
- * Karn: a packet that was probed gives no sample. There would be no more samples if round trips
- * became longer than the silence that a probe breaks. So the next silence may be longer, until
- * there is a sample.
- */
 void path_probed(struct path *p)
 {
 	path_count(p, PATH_PROBE);
 	if (p == NULL)
 		return;
-	p->doubt = (uint8_t)MIN_OF(p->doubt + 1u, DOUBT_MOST);
-	/* ... nor does the packet end what path_rtt counts, so this does. */
+	/* A packet that was probed gives no sample, and path_rtt counts samples. */
 	if (p->samples > 0 && p->looks < LIMIT_PATH_LOOKS && ++p->looks == LIMIT_PATH_LOOKS)
 		path_looked(p);
+}
+
+/*
+ * Karn: a packet that was probed gives no sample. There would be no more samples if round trips
+ * became longer than the silence that a probe breaks. So the next silence may be longer, until
+ * there is a sample. Probes without an answer do not count: queue pairs whose peer is gone send
+ * many, and others would wait for each other's probes 64 times as long.
+ */
+void path_doubt(struct path *p, uint32_t probes)
+{
+	p->doubt = (uint8_t)MIN_OF(p->doubt + probes, DOUBT_MOST);
 }
 
 /*
@@ -462,21 +476,24 @@ static void count_asked(struct path *p, nanotime now)
 	}
 	if (p->asked++ < LIMIT_PROBES_ALONE)
 		return;
-	p->asked = 0;
+	/* A silence shrinks the window once, because nearly nothing is sent from then on. */
+	if (p->asked == LIMIT_PROBES_ALONE + 1)
+		path_silent(p, now);
 	p->given_up++;
 	p->flying = p->used = 0;
-	path_silent(p, now);
 }
 
-nanotime path_ask(struct path *p, nanotime quiet, nanotime now, nanotime until)
+nanotime path_ask(struct path *p, bool alone, nanotime quiet, nanotime now, nanotime until)
 {
 	if (p == NULL || p->answered > quiet)
 		return now;
-	if (now < p->asked_until)
+	if (now < p->asked_until && (alone || !p->asked_alone))
 		return p->asked_until;
 	p->asked_at = now;
 	p->asked_until = until;
-	count_asked(p, now);
+	p->asked_alone = alone;
+	if (!alone)
+		count_asked(p, now);
 	return now;
 }
 

@@ -70,7 +70,7 @@ struct path {
 	nanotime reordered_at; /* it changed the order of packets last */
 	nanotime long_at; /* since then all samples exceed the target; 0: they do not */
 	uint8_t places; /* places by which it changed the order of packets lately */
-	uint8_t doubt; /* silence is doubled so often, for want of samples since probes were sent */
+	uint8_t doubt; /* silence is doubled so often, as answers to probes gave no sample */
 	uint8_t lone; /* losses in a row that stood alone, LIMIT_PATH_LONE at most */
 	uint32_t heard; /* answers to any queue pair */
 	uint32_t asked_heard; /* ... when it was asked first, */
@@ -78,6 +78,7 @@ struct path {
 	uint32_t given_up; /* how often all packets in flight were given up */
 	nanotime answered; /* the newest packet that was answered left then */
 	nanotime asked_at, asked_until; /* a probe asks for all, until then or its answer */
+	bool asked_alone; /* ... only for those that are alone */
 	const struct late *late; /* how late its caller hands packets in, as of now */
 	uint8_t peer_step; /* of peer_late */
 	nanotime peer_late; /* ... and the peer, as it said last; 0: it says nothing */
@@ -159,6 +160,12 @@ static inline void path_sent(struct path *p, uint32_t octets, bool again, nanoti
 		path_sent_slowly(p, octets, at);
 }
 
+/*
+ * A packet was sent that does not count as in flight. Nothing but the time from one to the next
+ * bounds such packets: at most a window of them leaves in a round trip.
+ */
+void path_sent_alone(struct path *p, uint32_t octets, nanotime now);
+
 /* Whether all recent losses stood alone: those are a bad cable's, where patience gains nothing. */
 static inline bool path_losses_are_lone(const struct path *p)
 {
@@ -201,6 +208,8 @@ void path_lost(struct path *p, bool goes_back, nanotime now);
 void path_silent(struct path *p, nanotime now);
 /* A queue pair heard nothing for long enough, so its oldest packet is sent once more. */
 void path_probed(struct path *p);
+/* So many probes were sent before it was answered. */
+void path_doubt(struct path *p, uint32_t probes);
 
 static inline uint32_t path_heard(const struct path *p)
 {
@@ -221,9 +230,10 @@ static inline void path_answered(struct path *p, nanotime left)
  * A queue pair that heard nothing since `quiet` may probe at that time: at once if the peer answers
  * what left later. If the whole path is as quiet, its probe asks for all others, until it is
  * answered, or `until`. When LIMIT_PROBES_ALONE probes in a row were not answered, all packets in
- * flight are given up (flight_follow).
+ * flight are given up (flight_follow), and after each further one. A queue pair that is alone
+ * (flight.h) asks only for others that are, because its peer may be gone.
  */
-nanotime path_ask(struct path *p, nanotime quiet, nanotime now, nanotime until);
+nanotime path_ask(struct path *p, bool alone, nanotime quiet, nanotime now, nanotime until);
 /* The network asks to slow down. */
 void path_cnp(struct path *p, nanotime now);
 #define ALPHA_ONE (1u << 20)

@@ -265,6 +265,94 @@ Test(held, a_silent_path_is_given_up)
 	cr_assert_eq(path.flying, MTU + 74);
 }
 
+/* ... at each further probe without an answer, but one silence shrinks the window once. */
+Test(held, a_silence_shrinks_the_window_once)
+{
+	uint64_t window;
+
+	begin(16);
+	for (uint32_t i = 0; i <= LIMIT_PROBES_ALONE; i++) {
+		cr_assert_eq(path.given_up, 0);
+		path_ask(&path, false, ms(1000), ms(1000 + i), 0);
+	}
+	window = path.window;
+	cr_assert_eq(window, 8 * (MTU + 74));
+	for (uint32_t i = 2; i < 6; i++) {
+		path_ask(&path, false, ms(1000), ms(1010 + i), 0);
+		cr_assert_eq(path.given_up, i);
+	}
+	cr_assert_eq(path.window, window);
+	path.heard++;
+	for (uint32_t i = 0; i <= LIMIT_PROBES_ALONE; i++)
+		path_ask(&path, false, ms(1000), ms(1020 + i), 0);
+	cr_assert_eq(path.window, window / 2);
+}
+
+/* A queue pair whose peer is gone probes on, and others may have nothing to send meanwhile. */
+Test(held, who_is_alone_does_not_speak_for_the_path)
+{
+	uint64_t window;
+
+	begin(16);
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	lose(a, "RC SEND ONLY", A_PSN);
+	lose_all(TIMEOUT + us(200));
+	cr_assert(a->q->core->req.alone);
+	window = path.window;
+	lose_all(3 * (nanotime)TIMEOUT);
+	expect_no_completion(a);
+	cr_assert_eq(path.window, window, "its timers do not shrink it");
+	cr_assert_leq(path.given_up, 1);
+	cr_assert_eq(path.doubt, 0, "no probe was answered");
+}
+
+/* A timer that fires before any probe speaks for the path, unless others were answered meanwhile. */
+Test(held, a_timer_shrinks_the_window_if_nobody_is_answered)
+{
+	for (uint32_t heard = 0; heard < 2; heard++) {
+		begin(16);
+		path.srtt = ms(5);
+		post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+		lose(a, "RC SEND ONLY", A_PSN);
+		path.heard += heard;
+		lose_all(TIMEOUT + us(200));
+		cr_assert_eq(qp_timeouts(a->q->core), 1);
+		cr_assert_eq(path.events[PATH_PROBE], 0);
+		cr_assert_eq(path.window, (heard ? 16 : 8) * (MTU + 74));
+	}
+}
+
+/* Those that wait for a silent path send one packet, a round trip's window of them in its time. */
+Test(held, who_waits_for_a_silent_path_sends_one_packet)
+{
+	const uint32_t frame = MTU + 74;
+
+	begin(4);
+	path.srtt = us(100);
+	path.flying = path.window;
+	path.held = 1;
+	for (uint32_t i = 0; i < 3; i++)
+		post(a, .wr_id = i + 1, .opcode = WORK_RDMA_WRITE, .length = MTU);
+	cr_assert_eq(next(), NEXT_HELD);
+	path.given_up++;
+	path.flying = 0;
+	qp_resume(a->q->core);
+	pass(a, "RC WRITE ONLY", A_PSN);
+	expect_silence(a);
+	cr_assert_eq(path.flying, 0);
+	cr_assert_eq(path_opens_at(&path, frame, ms(1000) + now), ms(1000) + us(25));
+	at(us(25));
+	pass_ack(b, A_PSN, 1);
+	pass(a, "RC WRITE ONLY", A_PSN + 1);
+	pass(a, "RC WRITE ONLY", A_PSN + 2);
+	exchange();
+	expect_completion(a, 1, STATUS_SUCCESS);
+	for (uint32_t i = 0; i < 100; i++)
+		path_sent_alone(&path, frame, ms(2000));
+	cr_assert_leq(path_opens_at(&path, frame, ms(2000)), ms(2000) + us(100),
+		      "no later than the answer to the last one");
+}
+
 /* ... and an answer says that the peer is there. */
 Test(held, answers_to_any_queue_pair_are_heard)
 {

@@ -142,7 +142,7 @@ Test(recovery, another_queue_pairs_probe_is_waited_for)
 	story(.recovery = true);
 	post_writes(1);
 	lose(a, "RC WRITE ONLY", A_PSN);
-	path_ask(a->q->core->path, ms(1000), ms(1000), ms(1000) + 2 * PATIENCE);
+	path_ask(a->q->core->path, false, ms(1000), ms(1000), ms(1000) + 2 * PATIENCE);
 	at(2 * PATIENCE - 1);
 	expect_silence(a);
 	at(2 * PATIENCE);
@@ -150,6 +150,28 @@ Test(recovery, another_queue_pairs_probe_is_waited_for)
 	pass_ack(b, A_PSN, 1);
 	expect_written(1);
 	cr_expect_eq(qp_timeouts(a->q->core), 0);
+}
+
+/* ... but not for one of a queue pair that is alone, whose peer may be gone. */
+Test(recovery, a_probe_of_one_that_is_alone_is_not_waited_for)
+{
+	const nanotime until = ms(1000) + 2 * PATIENCE;
+	struct path *path;
+
+	story(.recovery = true);
+	path = a->q->core->path;
+	post_writes(1);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	path_ask(path, true, ms(1000), ms(1000), until);
+	cr_expect_eq(path_ask(path, true, ms(1000), ms(1000), TIME_NEVER), until,
+		     "others that are alone wait");
+	at(PATIENCE);
+	pass(a, "RC WRITE ONLY", A_PSN);
+	pass_ack(b, A_PSN, 1);
+	expect_written(1);
+	for (uint32_t i = 0; i < 2 * LIMIT_PROBES_ALONE; i++)
+		path_ask(path, true, ms(2000), ms(2000 + i), 0);
+	cr_expect_eq(path->given_up, 0);
 }
 
 /* ... and if one queue pair is answered, those without an answer probe at once. */
@@ -164,12 +186,31 @@ Test(recovery, an_answered_probe_is_told_to_the_path)
 	at(PATIENCE);
 	pass(a, "RC WRITE ONLY", A_PSN);
 	pass_ack(b, A_PSN, 1);
-	cr_expect_eq(path_ask(path, ms(1000), ms(1000) + PATIENCE, TIME_NEVER),
+	cr_expect_eq(path_ask(path, false, ms(1000), ms(1000) + PATIENCE, TIME_NEVER),
 		     ms(1000) + PATIENCE);
-	cr_expect_eq(path_ask(path, ms(1000) + PATIENCE, ms(1000) + PATIENCE, TIME_NEVER),
+	cr_expect_eq(path_ask(path, false, ms(1000) + PATIENCE, ms(1000) + PATIENCE, TIME_NEVER),
 		     ms(1000) + PATIENCE, "nobody asks any more");
-	cr_expect_gt(path_ask(path, ms(1000) + PATIENCE, ms(1000) + PATIENCE, TIME_NEVER),
+	cr_expect_gt(path_ask(path, false, ms(1000) + PATIENCE, ms(1000) + PATIENCE, TIME_NEVER),
 		     ms(1000) + PATIENCE, "... but this one");
+}
+
+/* Karn: the answer may be to any of them, so it gives no sample. The next silence may be longer. */
+Test(recovery, answered_probes_raise_doubt)
+{
+	struct path *path;
+
+	story(.recovery = true);
+	path = a->q->core->path;
+	post_writes(1);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	at(PATIENCE);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	at(3 * PATIENCE);
+	cr_expect_eq(path->doubt, 0, "nobody has answered");
+	pass(a, "RC WRITE ONLY", A_PSN);
+	pass_ack(b, A_PSN, 1);
+	cr_expect_eq(path->doubt, 2);
+	expect_written(1);
 }
 
 /* An acknowledgement without a probe ends the doubt about the path, even if it gives no sample. */

@@ -125,6 +125,15 @@ void flight_alone(struct qp *qp)
 	qp->req.alone = true;
 }
 
+void flight_sent_alone(struct qp *qp, uint32_t octets, bool again, nanotime now)
+{
+	if (qp->path == NULL)
+		return;
+	flight_over(qp);
+	if (!again)
+		path_sent_alone(qp->path, octets, now);
+}
+
 void flight_release(struct qp *qp)
 {
 	if (!qp->req.held)

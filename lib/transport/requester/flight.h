@@ -136,12 +136,21 @@ static inline bool flight_should_ask(const struct qp *qp)
  *
  *	LIMIT_PROBES_ALONE probes without an answer, or the retransmission timer		-> alone
  *	held for an ACK timeout in which the path heard nothing			-> alone
- *	the path is given up (path_ask) while something is on its way		-> alone
+ *	the path is given up (path_ask)						-> alone
  *	any answer								-> as before
  */
 void flight_alone(struct qp *qp);
+/*
+ * It sent a packet while it is alone. Probes and timers keep repetitions apart. The path does so
+ * with the first packets of those that waited for it.
+ */
+void flight_sent_alone(struct qp *qp, uint32_t octets, bool again, nanotime now);
 
-/* The path was given up: nothing is in flight any more, and no answer came. */
+/*
+ * The path was given up: nothing is in flight any more. Queue pairs that have nothing in flight are
+ * alone, too: those whose peer is gone would fill the path again, turn by turn, and each time it
+ * would have to be given up.
+ */
 static inline void flight_follow(struct qp *qp)
 {
 	struct requester *r = &qp->req;
@@ -149,7 +158,7 @@ static inline void flight_follow(struct qp *qp)
 	if (qp->path == NULL || r->given_up == qp->path->given_up)
 		return;
 	r->given_up = qp->path->given_up;
-	r->alone |= r->flying_psns > 0;
+	r->alone = true;
 	r->flying = 0;
 	r->flying_psns = 0;
 }

@@ -281,15 +281,26 @@ void recovery_heard(struct qp *qp)
 		path_answered(qp->path, qp->req.board.quiet_at);
 }
 
+/* What it probed for is answered. */
+static void end_probes(struct qp *qp)
+{
+	struct board *b = &qp->req.board;
+
+	if (qp->path != NULL)
+		path_doubt(qp->path, b->probes);
+	b->probes = 0;
+}
+
 void recovery_advanced(struct qp *qp, uint32_t from, nanotime now)
 {
 	struct requester *r = &qp->req;
 	struct board *b = &r->board;
 	bool is_probe;
 
-	if (b->probes == 0 && qp->path != NULL)
+	if (b->probes > 0)
+		end_probes(qp);
+	else if (qp->path != NULL)
 		qp->path->doubt = 0; /* nobody had to ask */
-	b->probes = 0;
 	if (b->clean)
 		return;
 	overtaken_arrived(qp, from, now);
@@ -416,7 +427,7 @@ void recovery_selected(struct qp *qp, uint32_t next, uint32_t first, const uint6
 			  now);
 	}
 	recovery_wait(qp, now);
-	b->probes = 0;
+	end_probes(qp);
 	request_resume(qp);
 	look(qp, now);
 }
@@ -433,8 +444,8 @@ static nanotime lateness(const struct qp *qp)
 	return qp->req.board.clean ? late : MIN_OF(late, path->srtt / 2);
 }
 
-/* How long silence may last. */
-static nanotime patience(const struct qp *qp)
+/* How long silence may last after so many probes. */
+static nanotime patience(const struct qp *qp, uint32_t probes)
 {
 	const struct path *path = qp->path;
 	nanotime wait = LIMIT_PROBE_START_US * TIME_US;
@@ -443,13 +454,15 @@ static nanotime patience(const struct qp *qp)
 		wait = MAX_OF(MAX_OF(2 * path->srtt, path->srtt + 4 * path->rttvar),
 			      LIMIT_PROBE_MIN_US * TIME_US) +
 		       lateness(qp);
-	return wait << MAX_OF(qp->req.board.probes, path != NULL ? path->doubt : 0);
+	return wait << MAX_OF(probes, path != NULL ? path->doubt : 0);
 }
 
 void recovery_wait(struct qp *qp, nanotime now)
 {
+	struct board *b = &qp->req.board;
+
 	if (qp->path != NULL)
-		qp->req.board.probe_at = (qp->req.board.quiet_at = now) + patience(qp);
+		b->probe_at = (b->quiet_at = now) + patience(qp, b->probes);
 }
 
 void recovery_stop(struct qp *qp)
@@ -521,7 +534,8 @@ void recovery_expired(struct qp *qp, nanotime now)
 		return;
 	}
 	if (r->una_psn != r->nxt_psn || (r->held && r->flying_psns > 0)) {
-		nanotime at = path_ask(qp->path, b->quiet_at, now, now + patience(qp));
+		nanotime until = now + patience(qp, r->alone ? 0 : b->probes),
+			 at = path_ask(qp->path, r->alone, b->quiet_at, now, until);
 
 		if (at > now) {
 			b->probe_at = at;

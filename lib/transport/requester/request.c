@@ -204,7 +204,7 @@ static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, n
 	}
 	flight_sent(qp, psns, packet_octets(p, psns), p->again, now);
 	if (r->alone)
-		flight_over(qp);
+		flight_sent_alone(qp, packet_octets(p, psns), p->again, now);
 	rate_used(&r->rate, request_octets_on_wire(qp, p), now);
 	if (qp_type_unreliable(qp->type))
 		return; /* there are no acknowledgements */

@@ -221,8 +221,11 @@ void retry_expired(struct qp *qp, nanotime now)
 	r->recovering = false;
 	if (!take_retry(qp))
 		return;
-	/* If others are answered, the peer has ended and the way works. */
-	if (qp->path != NULL && r->heard == path_heard(qp->path))
+	/*
+	 * If others are answered, the peer has ended and the way works. A queue pair that was alone
+	 * before says nothing new: its timers would close the path while others send nothing.
+	 */
+	if (qp->path != NULL && !r->alone && r->heard == path_heard(qp->path))
 		path_silent(qp->path, now);
 	recovery_start_over(qp);
 	retry_go_back(qp);

@@ -41,6 +41,7 @@ struct endpoint {
 	struct endpoint *next; /* ready, too */
 	struct endpoint *next_parked; /* held back by the same path */
 	bool ready, parked;
+	bool gone; /* its program was killed */
 };
 
 struct endpoint_config {

@@ -113,6 +113,10 @@ static void receive_one(struct host *h, struct fabric *f, struct parcel *parcel)
 		return;
 	}
 	e = &h->endpoint[p.dest_qpn - ENDPOINT_QPN];
+	if (e->gone) {
+		h->counts.reasons[REASON_QPN_UNKNOWN]++;
+		return;
+	}
 	if (opcode_is(p.opcode, OP_DETH))
 		packet_make_grh(parcel->octets + parcel->start, &p);
 	h->counts.reasons[endpoint_received(e, &p, f->now)]++;

@@ -129,15 +129,36 @@ static bool all_done(const struct net *n)
 	return connects_done(&n->connects);
 }
 
+/* What happens when the measured time begins. */
+struct killing {
+	struct event event;
+	struct net *net;
+	const struct scenario_config *config;
+};
+
+static void kill_peers(struct event *e, struct fabric *f)
+{
+	struct killing *k = container_of_type(e, struct killing, event);
+
+	for (uint32_t i = 0; i < k->net->transfers; i++)
+		if (i < k->config->gone)
+			transfer_lose_peer(&k->net->transfer[i]);
+		else if (k->config->late)
+			transfer_start(&k->net->transfer[i], f);
+}
+
 static void run(struct net *n, const struct scenario_config *c, struct plot *plot)
 {
 	struct fabric *f = &n->fabric;
 	nanotime end = (nanotime)c->time;
+	struct killing killing = { .event.happen = kill_peers, .net = n, .config = c };
 
 	n->measure.begin = end / 10;
 	n->measure.end = end;
 	for (uint32_t i = 0; i < n->transfers; i++)
-		transfer_start(&n->transfer[i], f);
+		if (i < c->gone || !c->late)
+			transfer_start(&n->transfer[i], f);
+	fabric_at(f, &killing.event, n->measure.begin);
 	if (c->beside == BESIDE_CM)
 		connects_start(&n->connects, f);
 	else if (c->beside != BESIDE_NONE)
@@ -184,7 +205,7 @@ static void count_late(struct net *n, double due)
 static void sum_transfers(const struct net *n, const struct scenario_config *c,
 			  struct scenario_result *r)
 {
-	double *share = calloc(n->transfers, sizeof(*share)), octets = 0;
+	double *share = calloc(n->transfers, sizeof(*share)), octets = 0, left = 0;
 	double seconds = (double)(n->measure.end - n->measure.begin) / 1e9;
 
 	if (share == NULL)
@@ -192,9 +213,11 @@ static void sum_transfers(const struct net *n, const struct scenario_config *c,
 	for (uint32_t i = 0; i < n->transfers; i++) {
 		share[i] = (double)n->transfer[i].octets;
 		octets += share[i];
+		left += i >= c->gone ? share[i] : 0;
 		r->timeouts += endpoint_timeouts(n->transfer[i].out);
 	}
 	r->use = octets * 8 / seconds / c->rate;
+	r->left = left * 8 / seconds / c->rate;
 	r->fairness = measure_fairness(share, n->transfers);
 	free(share);
 }

@@ -66,6 +66,8 @@ struct scenario_config {
 	double receiver_time; /* the same for hosts that only receive; 0: like the others */
 	double refuses; /* probability that a port refuses, */
 	double refuses_for; /* ns */
+	uint32_t gone; /* queue pairs whose peer is killed when the measured time begins, */
+	bool late; /* ... and the others start then */
 	bool forgetful; /* receivers have no room for packets that arrive early */
 	double time; /* ns; the first tenth is not measured */
 	const char *svg; /* NULL: no plot */
@@ -75,6 +77,7 @@ struct scenario_result {
 	bool ok;
 	char why[512];
 	double use; /* octets of messages through the bottleneck, as a share of its rate */
+	double left; /* the same of those whose peer is not killed */
 	double dropped; /* share of the frames that reached the bottleneck */
 	double fairness; /* Jain's, of the queue pairs' octets */
 	double median, slow,

@@ -266,6 +266,60 @@ Test(scenario, all_find_out_together_that_a_peer_is_gone, .timeout = 60)
 		     (double)r.last_failure / 1e6);
 }
 
+/*
+ * `gone` queue pairs whose peer's program is killed, and `left` others. Returns how much of the
+ * line the others use from then on, as a share of what they use without the first ones.
+ */
+static double share_beside_killed(struct scenario_config c, uint32_t gone, uint32_t left)
+{
+	struct scenario_result beside, alone;
+
+	c.qps = left;
+	scenario_run(&c, &alone);
+	cr_assert(alone.ok, "%s", alone.why);
+	c.qps = gone + left;
+	c.gone = gone;
+	scenario_run(&c, &beside);
+	cr_assert(beside.ok, "%s", beside.why);
+	cr_assert_eq(beside.timeouts, 0, "they are not needed");
+	return beside.left / alone.left;
+}
+
+/*
+ * Packets to the dead would fill the window that all queue pairs to this peer share. Timers would
+ * take seconds, and the measured time is ten milliseconds.
+ */
+Test(scenario, those_whose_peer_is_killed_hold_up_no_others, .timeout = 60)
+{
+	static const struct {
+		uint32_t gone, left, size;
+		uint8_t opcode;
+		bool late; /* the others begin afterwards */
+		double loss, least;
+	} row[] = { { 64, 1, 65536, WORK_RDMA_WRITE, false, 0, 0.9 },
+		    { 64, 1, 65536, WORK_RDMA_WRITE, true, 0, 0.9 },
+		    { 64, 1, 65536, WORK_RDMA_READ, true, 0, 0.9 },
+		    { 64, 1, 65536, WORK_SEND, false, 0.01, 0.75 },
+		    { 32, 32, 65536, WORK_RDMA_WRITE, false, 0, 0.9 },
+		    { 1000, 1, 4096, WORK_RDMA_WRITE, true, 0, 0.4 } };
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct scenario_config c = scenario_defaults(SCENARIO_MANY);
+		double share;
+
+		c.size = row[i].size;
+		c.opcode = row[i].opcode;
+		c.late = row[i].late;
+		c.loss = row[i].loss;
+		c.packet_time = 200;
+		c.refuses = 0;
+		c.timeout = 20;
+		c.time = 11e6;
+		share = share_beside_killed(c, row[i].gone, row[i].left);
+		cr_expect_gt(share, row[i].least, "row %zu: %.3f", i, share);
+	}
+}
+
 Test(scenario, plots_itself, .timeout = 60)
 {
 	struct scenario_config c = small(SCENARIO_BOTTLENECK, PEERS_UROCE);

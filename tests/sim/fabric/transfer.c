@@ -177,9 +177,14 @@ void transfer_start(struct transfer *t, struct fabric *f)
 	host_touched(t->from, f, t->out);
 }
 
+void transfer_lose_peer(struct transfer *t)
+{
+	t->gone = t->stopped = t->in->gone = true;
+}
+
 bool transfer_done(const struct transfer *t)
 {
-	return t->failed || (t->stopped && t->completed == t->posted);
+	return t->failed || t->gone || (t->stopped && t->completed == t->posted);
 }
 
 void transfer_end(struct transfer *t, struct fabric *f)
@@ -188,7 +193,7 @@ void transfer_end(struct transfer *t, struct fabric *f)
 	size_t octets = (size_t)t->depth * t->stride;
 
 	free(t->posted_at);
-	if (t->failed)
+	if (t->failed || t->gone)
 		return;
 	if (!transfer_done(t))
 		fabric_wrong(f, "transfer %u: %u of %u messages completed", t->number, t->completed,

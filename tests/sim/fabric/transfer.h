@@ -30,6 +30,7 @@ struct transfer {
 	uint32_t posted, completed, received;
 	bool stopped; /* posts no more */
 	bool failed; /* its queue pair is in error */
+	bool gone; /* nobody answers any more */
 	nanotime *posted_at; /* `depth` of them */
 	uint64_t octets; /* of messages that completed in the measured time */
 };
@@ -42,6 +43,8 @@ uint32_t transfer_slot(const struct transfer *t, uint32_t first, uint32_t messag
 void transfer_start(struct transfer *t, struct fabric *f);
 /* Takes the endpoint's completions, and posts. */
 void transfer_settle(struct transfer *t, struct fabric *f, struct endpoint *e);
+/* The program at its far end is killed. */
+void transfer_lose_peer(struct transfer *t);
 bool transfer_done(const struct transfer *t);
 /* The last checks. */
 void transfer_end(struct transfer *t, struct fabric *f);
