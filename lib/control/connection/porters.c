@@ -478,9 +478,11 @@ static bool is_empty(int socket)
 				    .msg_controllen = sizeof(credentials) };
 		ssize_t got = recvmsg(socket, &m, MSG_PEEK | MSG_DONTWAIT);
 
-		if ((m.msg_flags & MSG_CTRUNC) != 0)
+		if (got < 0 && errno == ECONNRESET)
+			continue; /* told once, before what is still there */
+		if (got < 0 || (m.msg_flags & MSG_CTRUNC) != 0)
 			return false; /* there is no room for descriptors, so they stay */
-		if (got < 0 || m.msg_controllen == 0)
+		if (m.msg_controllen == 0)
 			return true;
 		recv(socket, &octet, 1, MSG_DONTWAIT);
 	}

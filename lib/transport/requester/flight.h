@@ -147,9 +147,9 @@ void flight_alone(struct qp *qp);
 void flight_sent_alone(struct qp *qp, uint32_t octets, bool again, nanotime now);
 
 /*
- * The path was given up: nothing is in flight any more. Queue pairs that have nothing in flight are
+ * The path was given up: nothing is in flight any more. Queue pairs that wait for their turn are
  * alone, too: those whose peer is gone would fill the path again, turn by turn, and each time it
- * would have to be given up.
+ * would have to be given up. Those that had nothing to send go on as before.
  */
 static inline void flight_follow(struct qp *qp)
 {
@@ -158,7 +158,7 @@ static inline void flight_follow(struct qp *qp)
 	if (qp->path == NULL || r->given_up == qp->path->given_up)
 		return;
 	r->given_up = qp->path->given_up;
-	r->alone = true;
+	r->alone |= r->held || r->resumed > 0 || r->una_psn != r->top_psn;
 	r->flying = 0;
 	r->flying_psns = 0;
 }

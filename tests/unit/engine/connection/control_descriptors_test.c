@@ -261,6 +261,30 @@ Test(control_descriptors, memory_that_takes_long_to_free)
 	attack_with(2);
 }
 
+/*
+ * hostile H-119: the program ends with a reply that it did not read, so the kernel tells ECONNRESET before
+ * what it sent last.
+ */
+Test(control_descriptors, a_socket_that_lingers_behind_a_reset)
+{
+	struct request_empty q = { .h = { COMMAND_MAGIC, COMMAND_VERSION, COMMAND_OPEN_CONTEXT,
+					  sizeof(q), 7 } };
+	int passed = lingering_socket(), fd = attach();
+	struct pollfd reply = { .fd = fd, .events = POLLIN };
+	double longest;
+
+	cr_assert_geq(passed, 0);
+	/* The reply has descriptors, so the next message waits until it is read. */
+	cr_assert_eq(send(fd, &q, sizeof(q), MSG_NOSIGNAL), (ssize_t)sizeof(q));
+	cr_assert_eq(poll(&reply, 1, ENOUGH_MS), 1, "no context");
+	send_message(fd, COMMAND_DEVICE, passed, 1);
+	close(passed);
+	expect_serving(); /* the engine has seen the message */
+	close(fd);
+	longest = longest_command();
+	cr_expect_lt(longest, STALL_MS, "%.1f ms", longest);
+}
+
 /* hostile H-119: the engine looks at the memory of a program that says HELLO; it may never answer */
 Test(control_descriptors, a_program_whose_memory_is_mute)
 {
