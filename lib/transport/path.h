@@ -21,7 +21,8 @@
  *			drops what is behind a lost packet (but not below LIMIT_PATH_GO_BACK, which is
  *			all that it has while such a peer loses often);
  *			when packets are lost while a host is late, to LIMIT_PATH_RING of them for a while;
- *			when nobody answers (a retransmission timer), not below a packet
+ *			when nobody answers (a retransmission timer, or probes of the whole path),
+ *			not below a packet
  *
  * The target is the least round trip, what a queue may add (LIMIT_PATH_DELAY_US, and more for small
  * windows, so that they are fair to each other), and what the caller and the peer themselves are
@@ -204,7 +205,7 @@ static inline void path_gone(struct path *p, uint64_t octets, bool acknowledged)
  * costs a window.
  */
 void path_lost(struct path *p, bool goes_back, nanotime now);
-/* No answer came for the time of a retransmission timer. */
+/* No answer came for the time of a retransmission timer, or to probes of the whole path. */
 void path_silent(struct path *p, nanotime now);
 /* A queue pair heard nothing for long enough, so its oldest packet is sent once more. */
 void path_probed(struct path *p);

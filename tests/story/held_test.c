@@ -353,6 +353,17 @@ Test(held, who_waits_for_a_silent_path_sends_one_packet)
 		      "no later than the answer to the last one");
 }
 
+/* ... but a queue pair that had nothing to send then waits for the path as ever. */
+Test(held, who_was_idle_on_a_silent_path_keeps_its_turn)
+{
+	begin(4);
+	path.given_up++;
+	path.flying = path.window;
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = MTU);
+	cr_assert_eq(next(), NEXT_HELD);
+	cr_assert(!a->q->core->req.alone);
+}
+
 /* ... and an answer says that the peer is there. */
 Test(held, answers_to_any_queue_pair_are_heard)
 {

@@ -40,6 +40,7 @@
 /*
  * Of the receive queue: for messages that take no credit, so that they arrive even if the program
  * does not look. With buffers of one size these are up to four grants, and the two that tell an end.
+ * Keepalive messages take no credit either: after six that nobody read, the end is not sure to arrive.
  */
 #define RS_CONTROL_RECEIVES 6
 #define RS_QUEUE_MAX	    0xfffe /* credits are counted in 16 bits */

@@ -131,12 +131,12 @@ static inline bool flight_should_ask(const struct qp *qp)
 /*
  * A queue pair that gets no answers. Its peer may be gone while others on the path get answers, so
  * its packets on the way must not keep their room: they no longer count. Until something is heard,
- * its oldest packet alone is sent, whether the path has room or not. That is seldom: probes, and
- * one packet for each ACK timeout.
+ * its oldest packet alone is sent, whether the path has room or not. That is seldom: probes,
+ * one packet for each ACK timeout, and one when the path is given up.
  *
  *	LIMIT_PROBES_ALONE probes without an answer, or the retransmission timer		-> alone
  *	held for an ACK timeout in which the path heard nothing			-> alone
- *	the path is given up (path_ask)						-> alone
+ *	the path is given up (path_ask) while it waits, or for an answer		-> alone
  *	any answer								-> as before
  */
 void flight_alone(struct qp *qp);
