@@ -6,8 +6,8 @@
  * that. If threads cannot be held back, the memory is taken back first, and the kernel copies it
  * with the rest (promote_take_back.c).
  *
- * The handlers are registered when this library is loaded. So ours is called after those of other
- * libraries, and little happens between it and the fork.
+ * Our handler is called after those of other libraries, so little happens between it and the fork
+ * (base/loading.h).
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/loading.h"
 #include "base/memory_call.h"
 #include "queue/cancel.h"
 #include "drivers/client_memory/promote_private.h"
@@ -237,7 +238,7 @@ static void fork_child(void)
 	cancel_restore(promote_state.fork_cancel);
 }
 
-static __attribute__((constructor)) void watch_forks(void)
+static AT_LOAD(LOAD_MEMORY) void watch_forks(void)
 {
 	kept.watched = pthread_atfork(fork_prepare, fork_parent, fork_child) == 0;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/loading.h"
 #include "queue/cancel.h"
 #include "client/carrier_socket.h"
 #include "client/attachment.h"
@@ -121,8 +122,8 @@ static bool leave_promoted_of(struct attachment *c, uint32_t leaves)
 }
 
 /*
- * Called between before_fork and the fork, in the same thread. A fork that began before there were
- * our handlers does not have the locks.
+ * Called between before_fork and the fork, in the same thread. A fork that began before this library
+ * was loaded does not have the locks.
  */
 static bool leave_promoted(uint32_t leaves)
 {
@@ -158,21 +159,10 @@ static void after_fork_child(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void register_fork_handlers(void)
+static AT_LOAD(LOAD_ATTACHMENTS) void prepare_for_forks(void)
 {
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 	promote_before_fork(leave_promoted);
-}
-
-/*
- * Called before any lock is taken: the handlers keep a fork's child from finding a lock held by a
- * thread that exists only in its parent.
- */
-static void prepare_for_forks(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, register_fork_handlers);
 }
 
 void attachment_each_engine(void (*found)(const struct engine_source *source,
@@ -185,7 +175,6 @@ void attachment_each_engine(void (*found)(const struct engine_source *source,
 	struct locations where;
 	uint32_t n;
 
-	prepare_for_forks();
 	n = copy_embedded_names(names);
 	for (uint32_t i = 0; i < n; i++) {
 		memset(&source, 0, sizeof(source));
@@ -256,7 +245,6 @@ int attachment_get(const struct engine_source *source, uint64_t engine_id, struc
 {
 	int error = 0, cancel = cancel_off();
 
-	prepare_for_forks();
 	pthread_mutex_lock(&lock);
 	*out = find_attachment(source, engine_id);
 	if (*out == NULL)

@@ -2,6 +2,7 @@
 /* The devices that this library has opened: one context for each, shared by all ids on it. */
 #include <stdlib.h>
 
+#include "base/loading.h"
 #include "queue/cancel.h"
 #include "rdmacm/types.h"
 
@@ -25,12 +26,8 @@ static void after_fork_child(void)
 	pthread_mutex_unlock(&cm_lock);
 }
 
-/*
- * Called after the first ibv_open_device, which registers the handlers of libibverbs. Before a
- * fork, handlers that were registered last run first. So cm_lock is taken before any lock of that
- * library.
- */
-static void register_fork_handlers(void)
+/* libibverbs was loaded before. So cm_lock is taken before any lock of that library. */
+static AT_LOAD(LOAD_IDS) void prepare_for_forks(void)
 {
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
@@ -42,7 +39,6 @@ static uint8_t octet_of(int n)
 
 static struct cm_device *open_device(struct ibv_device *ibv)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct cm_device *d = calloc(1, sizeof(*d));
 	struct ibv_device_attr attr;
 
@@ -53,7 +49,6 @@ static struct cm_device *open_device(struct ibv_device *ibv)
 		free(d);
 		return NULL;
 	}
-	pthread_once(&once, register_fork_handlers);
 	if (ibv_query_device(d->context, &attr) == 0) {
 		d->max_responder_resources = octet_of(attr.max_qp_rd_atom);
 		d->max_initiator_depth = octet_of(attr.max_qp_init_rd_atom);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/bits.h"
+#include "base/loading.h"
 #include "verbs/device.h"
 
 #define NAME_SIZE 40 /* octets: an engine's name for its device has 31, and a number may follow */
@@ -29,20 +30,9 @@ static void unlock_devices(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void register_fork_handlers(void)
+static AT_LOAD(LOAD_DEVICES) void prepare_for_forks(void)
 {
 	pthread_atfork(lock_devices, unlock_devices, unlock_devices);
-}
-
-/*
- * Called before any thread takes the lock. The handlers keep a fork's child from finding the lock
- * held by a thread that exists only in its parent.
- */
-static void prepare_for_forks(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, register_fork_handlers);
 }
 
 /* Not inlined: with -fsanitize=undefined, gcc 12 would warn of strings of size 0. */
@@ -150,7 +140,6 @@ struct device *device_of_engine(uint64_t engine_id, const char *path)
 	struct engine_source source = { .passed_on = true };
 	struct reply_device facts;
 
-	prepare_for_forks();
 	attachment_each_engine(match_engine, &s);
 	if (s.found != NULL || path[0] == '\0')
 		return s.found;
@@ -236,7 +225,6 @@ EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 		*num_devices = 0;
 	if (l.list == NULL)
 		return fail_with(ENOMEM);
-	prepare_for_forks();
 	attachment_each_engine(list_engine, &l);
 	make_names_unique(&l);
 	if (num_devices != NULL)

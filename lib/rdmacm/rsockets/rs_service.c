@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 
+#include "base/loading.h"
 #include "rdmacm/rsockets/rs.h"
 
 static pthread_mutex_t service_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -66,7 +67,7 @@ static void forget(void)
 	pthread_mutex_init(&service_lock, NULL);
 }
 
-static void register_fork_handler(void)
+static AT_LOAD(LOAD_RSOCKETS) void prepare_for_forks(void)
 {
 	pthread_atfork(NULL, NULL, forget);
 }
@@ -74,12 +75,10 @@ static void register_fork_handler(void)
 /* The caller holds service_lock. */
 static int start(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int error;
 
 	if (pid == getpid())
 		return 0;
-	pthread_once(&once, register_fork_handler);
 	if (epoll >= 0)
 		close(epoll);
 	epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -2,6 +2,7 @@
 /* Finds sockets by descriptor. */
 #include <stdlib.h>
 
+#include "base/loading.h"
 #include "rdmacm/rsockets/rs.h"
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -29,7 +30,7 @@ static void unlock_table(void)
 	pthread_mutex_unlock(&table_lock);
 }
 
-static void register_fork_handlers(void)
+static AT_LOAD(LOAD_RSOCKETS) void prepare_for_forks(void)
 {
 	pthread_atfork(lock_table, unlock_table, forget_all);
 }
@@ -50,10 +51,8 @@ static int grow(int wanted)
 
 int rs_enter(struct rs_socket *s)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int error = 0;
 
-	pthread_once(&once, register_fork_handlers);
 	pthread_mutex_lock(&table_lock);
 	if (s->fd >= slots)
 		error = grow(s->fd + 1);

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
+#include "base/loading.h"
 #include "rdmacm/rsockets/rs.h"
 
 static pthread_mutex_t sleepers_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -38,10 +39,14 @@ static void forget_all(void)
 	atomic_store_explicit(&count, 0, memory_order_relaxed);
 }
 
-static void prepare(void)
+static AT_LOAD(LOAD_RSOCKETS) void prepare_for_forks(void)
+{
+	pthread_atfork(NULL, NULL, forget_all);
+}
+
+static void make_key(void)
 {
 	has_key = pthread_key_create(&at_end, close_own) == 0;
-	pthread_atfork(NULL, NULL, forget_all);
 }
 
 static int open_own(void)
@@ -51,7 +56,7 @@ static int open_own(void)
 
 	if (own_fd >= 0 && own_pid == pid)
 		return 0;
-	pthread_once(&once, prepare);
+	pthread_once(&once, make_key);
 	close_own(NULL);
 	own_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (own_fd < 0)

@@ -110,6 +110,74 @@ Test(forks, while_clients_come_and_go)
 	fork_beside(come_and_go, come_and_go);
 }
 
+/* ---- a fork that begins before the first call of the library ---- */
+
+#define FIRST_FORKS 8
+
+static uint32_t listed; /* times */
+
+static void *list_and_open(void *unused)
+{
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		struct ibv_context *context = open_first();
+
+		if (context == NULL || ibv_close_device(context) != 0)
+			return (void *)1;
+		__atomic_fetch_add(&listed, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static pthread_t beginners[2];
+
+/* Called when the fork has begun. */
+static void others_begin(void)
+{
+	if (__atomic_load_n(&listed, __ATOMIC_RELAXED) > 0)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(beginners); i++)
+		if (pthread_create(&beginners[i], NULL, list_and_open, NULL) != 0)
+			_exit(95);
+	while (__atomic_load_n(&listed, __ATOMIC_RELAXED) < 3)
+		;
+}
+
+/* In a process that has not called the library yet. Its exit status: 0: both went on. */
+static void fork_once(void)
+{
+	void *failed = NULL;
+	int status = -1;
+	pid_t child;
+
+	alarm(2 * CHILD_TIME);
+	if (pthread_atfork(others_begin, NULL, NULL) != 0)
+		_exit(96);
+	child = fork();
+	if (child == 0)
+		child_of_fork();
+	if (waitpid(child, &status, 0) != child || status != 0)
+		_exit(97);
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < ARRAY_SIZE(beginners); i++)
+		if (pthread_join(beginners[i], &failed) != 0 || failed != NULL)
+			_exit(98);
+	_exit(0);
+}
+
+Test(forks, before_the_first_call)
+{
+	for (int i = 0; i < FIRST_FORKS; i++) {
+		int status = -1;
+		pid_t process = fork();
+
+		if (process == 0)
+			fork_once();
+		cr_assert_eq(waitpid(process, &status, 0), process);
+		cr_assert_eq(status, 0, "fork %d: %#x; 0x6100: its child hung or failed", i,
+			     (unsigned int)status);
+	}
+}
+
 /* ---- during traffic into peer memory ---- */
 
 #define LARGE (16u << 20)
