@@ -17,7 +17,7 @@
 #define LOAD_DEVICES	 1002
 #define LOAD_ATTACHMENTS 1003
 /* librdmacm: cm_lock is taken before any lock above. */
-#define LOAD_RSOCKETS 1004
-#define LOAD_IDS      1005
+#define LOAD_RSOCKETS	 1004
+#define LOAD_IDS	 1005
 
 #endif
