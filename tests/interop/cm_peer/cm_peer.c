@@ -120,6 +120,40 @@ static void give_qp(struct rdma_cm_id *id)
 	need(rdma_create_qp(id, NULL, &a) == 0, "rdma_create_qp");
 }
 
+/* ---- one empty message, from the passive side ----
+ *
+ * Linux may handle the messages of one connection on two processors, so that a DREQ overtakes the RTU
+ * that came before it, and the program hears of the end only. So the active side does not disconnect
+ * before it knows that the other one is established.
+ */
+
+static void ready_to_hear(struct rdma_cm_id *id)
+{
+	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
+
+	need(ibv_post_recv(id->qp, &wr, &bad) == 0, "ibv_post_recv");
+}
+
+static void say(struct rdma_cm_id *id)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+
+	need(ibv_post_send(id->qp, &wr, &bad) == 0, "ibv_post_send");
+}
+
+static void hear(struct rdma_cm_id *id)
+{
+	struct ibv_wc wc = { 0 };
+	int came = 0;
+
+	for (int ms = 0; ms < LIMIT_MS && came == 0; ms++) {
+		came = ibv_poll_cq(id->qp->recv_cq, 1, &wc);
+		usleep(1000);
+	}
+	errno = came == 0 ? ETIMEDOUT : EIO;
+	need(came == 1 && wc.status == IBV_WC_SUCCESS, "the message of the passive side");
+}
+
 static struct rdma_cm_id *listener(int backlog)
 {
 	struct rdma_cm_id *id;
@@ -213,6 +247,7 @@ static int serve(void)
 	need(rdma_accept(id, &p) == 0, "rdma_accept");
 	if (o.space == RDMA_PS_TCP) {
 		expect_only(RDMA_CM_EVENT_ESTABLISHED);
+		say(id);
 		expect_only(RDMA_CM_EVENT_DISCONNECTED);
 		need(rdma_disconnect(id) == 0, "rdma_disconnect");
 	}
@@ -252,6 +287,7 @@ static int connect_once(void)
 	if (o.ece)
 		return connect_ece(id);
 	give_qp(id);
+	ready_to_hear(id);
 	need(rdma_connect(id, &p) == 0, "rdma_connect");
 	if (o.reject) {
 		check_rejection();
@@ -260,6 +296,7 @@ static int connect_once(void)
 		check_private(e);
 		rdma_ack_cm_event(e);
 		if (o.space == RDMA_PS_TCP) {
+			hear(id);
 			need(rdma_disconnect(id) == 0, "rdma_disconnect");
 			expect_only(RDMA_CM_EVENT_DISCONNECTED);
 		}
