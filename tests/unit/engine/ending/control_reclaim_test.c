@@ -26,9 +26,9 @@
 #define QUEUES	     10000u /* freed in one piece they keep a command waiting for 0.07 s and more */
 #define FILES	     6u
 #define FILE_OCTETS  ((size_t)1 << 30)
-#define COMMAND_SLOW 0.03 /* seconds: a slice has 2 ms */
+#define COMMAND_SLOW 0.05 /* seconds: a slice has 2 ms */
 #define DATA_SLOW    0.1
-#define TRIES	     3 /* some hypervisors take a processor for 0.1 s and do not say so */
+#define TRIES	     4 /* some hypervisors take a processor for 0.1 s and do not say so */
 #define STANDS_STILL 60.0 /* seconds in which nothing is freed: it hangs */
 
 static void begin(void)
