@@ -166,6 +166,18 @@ Test(polled, posts_leave_before_handle_and_queue_pair_go, .timeout = 60)
 	(0.5 * LEAVE_TIME / \
 	 TIME_S) /* s of the engine's own; a destruction waits for twice as long */
 
+/* How often a command of the program itself did not end at once. */
+static uint32_t waited;
+
+void __real_call_wait(struct call *call);
+void __wrap_call_wait(struct call *call);
+
+void __wrap_call_wait(struct call *call)
+{
+	waited++;
+	__real_call_wait(call);
+}
+
 /* Which object is being destroyed: an odd number; even: none. Nobody polls meanwhile. */
 static uint32_t *destroying; /* atomic */
 
@@ -407,5 +419,66 @@ Test(polled, posts_of_the_program_itself_leave, .timeout = 60)
 	endpoint_close(&e);
 	cr_expect_eq(write(begin_fd[1], "e", 1), 1);
 	cr_expect_eq(waitpid(attached, NULL, 0), attached);
+	control_rig_close();
+}
+
+/* ---- more than is sent at once under the control lock ---- */
+
+#define MANY                       \
+	(2 * LIMIT_TURNS_AT_ONCE * \
+	 LIMIT_STAGE) /* datagrams: twice as many as all those turns send */
+
+static struct ibv_qp *large_queue_pair(struct endpoint *e, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq, .recv_cq = cq, .cap = { MANY, MANY, 1, 1, 0 }, .qp_type = IBV_QPT_UD
+	};
+	struct ibv_qp *qp = ibv_create_qp(e->pd, &init);
+
+	cr_assert_not_null(qp, "ibv_create_qp: %m");
+	cr_assert_eq(ud_ready(qp, UD_QKEY), 0, "%m");
+	return qp;
+}
+
+/*
+ * The command of the program itself waits in its thread, and lets others have the control lock between
+ * two looks. Nobody else polls.
+ */
+Test(polled, many_posts_of_the_program_itself_leave, .timeout = 60)
+{
+	struct ibv_qp *from, *to;
+	struct endpoint e;
+	struct ibv_ah *ah;
+	struct ibv_cq *cq;
+	uint32_t missing = MANY;
+	struct ibv_wc wc;
+
+	snprintf(path, sizeof(path), "/tmp/uroce-polled-test-%d.sock", getpid());
+	setenv("UROCE_SOCKET", "/nonexistent", 1);
+	control_rig_make();
+	cr_assert_eq(uroce_register(engine), 0);
+	endpoint_open(&e);
+	cq = ibv_create_cq(e.context, 2 * MANY, NULL, NULL, 0);
+	cr_assert_not_null(cq, "ibv_create_cq: %m");
+	from = large_queue_pair(&e, cq);
+	to = large_queue_pair(&e, cq);
+	ah = ud_self(&e, GID_INDEX);
+	for (uint32_t i = 0; i < MANY; i++)
+		ud_receive(&e, to, 4096, 64 + GRH);
+	for (uint32_t i = 0; i < MANY; i++)
+		cr_assert_eq(ud_send(&e, from, ah, to->qp_num, UD_QKEY, 0, 64), 0);
+	waited = 0;
+	cr_assert_eq(ibv_destroy_qp(from), 0);
+	cr_expect_eq(waited, 1, "the command waited %u times", waited);
+	for (double end = starved_now() + ENOUGH_MS / 1000; missing > 0 && starved_now() < end;) {
+		uroce_poll(engine, 0);
+		while (ibv_poll_cq(cq, 1, &wc) == 1)
+			missing -= wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV;
+	}
+	cr_expect_eq(missing, 0, "%u of %u datagrams were lost", missing, MANY);
+	cr_expect_eq(ibv_destroy_ah(ah), 0);
+	cr_expect_eq(ibv_destroy_qp(to), 0);
+	cr_expect_eq(ibv_destroy_cq(cq), 0);
+	endpoint_close(&e);
 	control_rig_close();
 }
