@@ -6,8 +6,8 @@
  * that. If threads cannot be held back, the memory is taken back first, and the kernel copies it
  * with the rest (promote_take_back.c).
  *
- * Our handler is called after those of other libraries, so little happens between it and the fork
- * (base/loading.h).
+ * Our handler is called after all that are registered later, so little happens between it and the
+ * fork (base/loading.h).
  */
 #include <fcntl.h>
 #include <pthread.h>

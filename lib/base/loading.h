@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Handlers of fork(2) are registered when a library is loaded, because a fork that has begun does not
- * call handlers that are registered later: its child would find locks that threads of its parent have
- * taken since, and no thread would ever give them back.
+ * Handlers of fork(2) are registered when a library is loaded. A fork that has begun does not call
+ * handlers that are registered later. Its child would find locks that other threads of its parent have
+ * taken since, and no thread of the child would give them back.
  *
  * Handlers that are registered first are called last before a fork, so these constructors have an
  * order. librdmacm is loaded after libibverbs, which it needs.

@@ -424,9 +424,8 @@ Test(polled, posts_of_the_program_itself_leave, .timeout = 60)
 
 /* ---- more than is sent at once under the control lock ---- */
 
-#define MANY                       \
-	(2 * LIMIT_TURNS_AT_ONCE * \
-	 LIMIT_STAGE) /* datagrams: twice as many as all those turns send */
+/* Datagrams: twice as many as all those turns send. */
+#define MANY (2 * LIMIT_TURNS_AT_ONCE * LIMIT_STAGE)
 
 static struct ibv_qp *large_queue_pair(struct endpoint *e, struct ibv_cq *cq)
 {
@@ -440,10 +439,7 @@ static struct ibv_qp *large_queue_pair(struct endpoint *e, struct ibv_cq *cq)
 	return qp;
 }
 
-/*
- * The command of the program itself waits in its thread, and lets others have the control lock between
- * two looks. Nobody else polls.
- */
+/* The command waits in the thread of the program itself, and no other thread polls. */
 Test(polled, many_posts_of_the_program_itself_leave, .timeout = 60)
 {
 	struct ibv_qp *from, *to;

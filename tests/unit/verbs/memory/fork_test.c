@@ -142,7 +142,7 @@ static void others_begin(void)
 		;
 }
 
-/* In a process that has not called the library yet. Its exit status: 0: both went on. */
+/* In a process that has not called the library yet. Its exit status is 0 if parent and child went on. */
 static void fork_once(void)
 {
 	void *failed = NULL;
@@ -173,7 +173,7 @@ Test(forks, before_the_first_call)
 		if (process == 0)
 			fork_once();
 		cr_assert_eq(waitpid(process, &status, 0), process);
-		cr_assert_eq(status, 0, "fork %d: %#x; 0x6100: its child hung or failed", i,
+		cr_assert_eq(status, 0, "fork %d: %#x (0x6100: its child hung or failed)", i,
 			     (unsigned int)status);
 	}
 }
