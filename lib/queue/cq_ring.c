@@ -62,17 +62,27 @@ static bool push_alone(struct cq_ring *c, const struct completion *completion)
 
 /*
  * Claims a slot. False: the ring is full. Lock-free: a try fails only if another lcore's succeeds.
+ *
+ * Between our look at the head and our look at the program's tail, others may push, and the program
+ * may poll what they pushed. The tail is then behind our position, which looks like a full ring.
+ * But the head has moved.
  */
 static bool reserve(struct cq_ring *c, uint32_t *position)
 {
-	uint64_t head = __atomic_load_n(&c->head, __ATOMIC_ACQUIRE);
+	uint64_t head = __atomic_load_n(&c->head, __ATOMIC_ACQUIRE), again;
 
-	do {
+	for (;;) {
 		*position = claim_position(head);
-		if (!has_room(c, *position))
+		if (has_room(c, *position)) {
+			if (claim_begin(&c->head, &head))
+				return true;
+			continue;
+		}
+		again = __atomic_load_n(&c->head, __ATOMIC_ACQUIRE);
+		if (again == head)
 			return false;
-	} while (!claim_begin(&c->head, &head));
-	return true;
+		head = again;
+	}
 }
 
 static void note_solicited(struct cq_ring *c, uint32_t behind)

@@ -13,6 +13,7 @@
  */
 #include "soak.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -211,7 +212,10 @@ static bool take(struct soak *s)
 	for (int i = 0; i < m; i++)
 		sent(s, &wc[i]);
 	if ((n < 0 || m < 0) && !s->lost)
-		mate_must_be_lost(s, NULL, "ibv_poll_cq failed");
+		mate_must_be_lost(s, NULL,
+				  n == -EOVERFLOW || m == -EOVERFLOW
+					  ? "ibv_poll_cq says that a CQ was full"
+					  : "ibv_poll_cq failed");
 	return n > 0 || m > 0;
 }
 

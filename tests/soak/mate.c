@@ -150,5 +150,5 @@ void mate_must_be_lost(struct soak *s, const struct lane *l, const char *what)
 		return;
 	if (l != NULL)
 		lane_die(s, l, "%s, and nobody is gone", what);
-	die("%s: a receive of an SRQ: %s, and nobody is gone", s->o.name, what);
+	die("%s: %s, and nobody is gone", s->o.name, what);
 }

@@ -208,11 +208,11 @@ static void received_pool(struct soak *s, const struct ibv_wc *wc)
 	if (n >= 2 * POOL || !s->in_pool[n])
 		die("%s: receive %u of an SRQ completed twice", s->o.name, n);
 	s->in_pool[n] = false;
+	l = lane_of_qpn(s, wc->qp_num);
 	if (wc->status != IBV_WC_SUCCESS) {
-		mate_must_be_lost(s, NULL, ibv_wc_status_str(wc->status));
+		mate_must_be_lost(s, l, ibv_wc_status_str(wc->status));
 		return;
 	}
-	l = lane_of_qpn(s, wc->qp_num);
 	if (l->kind != (n < POOL ? KIND_RC_SRQ : KIND_XRC))
 		lane_die(s, l, "it took a receive of another SRQ");
 	check_message(s, l, wc, s->pool + (size_t)n * LONGEST);

@@ -7,9 +7,11 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define STRIDE ((uint32_t)sizeof(struct completion))
@@ -150,10 +152,51 @@ Test(cq_ring, a_hidden_solicited_completion_wakes_when_it_is_shown)
 	free_cq(q);
 }
 
+static struct cq *behind; /* its lcore has read the head, and is about to read the program's tail */
+
+/* Another lcore completes a request, and the program polls that completion. */
+static void overtake(int signal_number)
+{
+	struct completion c = { .wr_id = 1 };
+
+	(void)signal_number;
+	mprotect(behind->ring, ring_bytes(8, STRIDE), PROT_READ | PROT_WRITE);
+	if (!cq_ring_push(&behind->side, &c) || ring_client_peek(behind->ring, STRIDE) == NULL)
+		_exit(1);
+	ring_client_release(behind->ring, 1);
+}
+
+/*
+ * The head that an lcore has read may be old when it reads how far the program has polled. The
+ * memory of the ring cannot be read at first, so the other lcore and the program are exactly
+ * between the two.
+ */
+Test(cq_ring, an_lcore_that_is_overtaken_finds_room)
+{
+	const struct sigaction fault = { .sa_handler = overtake };
+	const struct completion *seen;
+	struct completion c = { .wr_id = 2 };
+	struct cq q = { 0 };
+
+	q.ring = mmap(NULL, ring_bytes(8, STRIDE), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(q.ring, MAP_FAILED);
+	ring_format(q.ring, 8, false);
+	cq_ring_init(&q.side, q.ring, &q.page, 8, 7);
+	behind = &q;
+	cr_assert_eq(sigaction(SIGSEGV, &fault, NULL), 0);
+	cr_assert_eq(mprotect(q.ring, ring_bytes(8, STRIDE), PROT_NONE), 0);
+	cr_assert(cq_ring_push(&q.side, &c), "the queue is empty");
+	seen = ring_client_peek(q.ring, STRIDE);
+	cr_assert_not_null(seen);
+	cr_assert_eq(seen->wr_id, 2);
+	cr_assert_eq(q.ring->cons.tail, 1, "the other lcore was there");
+	munmap(q.ring, ring_bytes(8, STRIDE));
+}
+
 struct lcore {
 	struct cq *q;
 	uint32_t number;
-	uint32_t refused;
 };
 
 static void *complete(void *arg)
