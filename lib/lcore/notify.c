@@ -143,16 +143,20 @@ bool cq_send_event(struct engine_cq *cq)
 {
 	struct channel_message m = { .cookie = cq->cookie };
 
-	if (send(cq->channel->fd, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL) !=
+	/*
+	 * Before the event leaves: after that the program may arm the CQ again, and another thread
+	 * may owe it the next event.
+	 */
+	__atomic_store_n(&cq->event_owed, 0, __ATOMIC_RELAXED);
+	if (send(cq->channel->fd, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL) ==
 	    (ssize_t)sizeof(m)) {
-		/* A full socket: the control thread tries again. Anything else: nobody listens. */
-		__atomic_store_n(&cq->event_owed, errno == EAGAIN || errno == ENOBUFS,
-				 __ATOMIC_RELEASE);
-		return false;
+		__atomic_fetch_add(&cq->events, 1, __ATOMIC_RELAXED);
+		return true;
 	}
-	__atomic_fetch_add(&cq->events, 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&cq->event_owed, 0, __ATOMIC_RELEASE);
-	return true;
+	/* A full socket: the control thread tries again. Anything else: nobody listens. */
+	if (errno == EAGAIN || errno == ENOBUFS)
+		__atomic_store_n(&cq->event_owed, 1, __ATOMIC_RELEASE);
+	return false;
 }
 
 static void cq_overrun(struct lcore *l, struct engine_cq *cq)

@@ -101,6 +101,40 @@ Test(notify, an_event_that_finds_no_room_is_owed_until_it_is_sent)
 	cr_expect_eq(cq->events, 1);
 }
 
+/*
+ * The queue whose event has just left, while the thread that sent it is preempted: the program takes
+ * the event and arms the queue again, and the next event finds the socket full of others' events.
+ */
+static struct engine_cq *owes_the_next;
+
+ssize_t __real_send(int fd, const void *octets, size_t n, int flags);
+ssize_t __wrap_send(int fd, const void *octets, size_t n, int flags);
+
+ssize_t __wrap_send(int fd, const void *octets, size_t n, int flags)
+{
+	ssize_t sent = __real_send(fd, octets, n, flags);
+	struct engine_cq *cq = owes_the_next;
+	struct channel_message m;
+
+	owes_the_next = NULL;
+	if (cq == NULL)
+		return sent;
+	cr_assert_eq(recv(program_fd, &m, sizeof(m), 0), (ssize_t)sizeof(m));
+	fill_socket();
+	cr_expect_not(cq_send_event(cq), "another lcore's");
+	return sent;
+}
+
+Test(notify, an_event_that_was_sent_does_not_hide_the_next_one)
+{
+	struct engine_cq *cq = queue();
+
+	owes_the_next = cq;
+	cr_expect(cq_send_event(cq));
+	cr_expect_eq(cq->events, 1);
+	cr_expect_eq(cq->event_owed, 1, "the next one is lost");
+}
+
 Test(notify, nothing_is_owed_to_a_program_that_is_gone)
 {
 	struct engine_cq *cq = queue();
