@@ -131,9 +131,13 @@ static void forget(struct lcore *l, void *arg, nanotime now)
 	cq->moderation.is_listed = 0;
 }
 
+/*
+ * An lcore that takes a CQ out of its list looks at it once more (delist). So the lcore that had it
+ * last is asked even if it stands in no list now: then that look is over.
+ */
 void moderate_forget(struct engine_cq *cq)
 {
-	if (__atomic_load_n(&cq->moderation.is_listed, __ATOMIC_SEQ_CST) == 0)
+	if (cq->moderation.lcore == NULL)
 		return;
 	cq->moderation.waiting = 0;
 	lcore_call(cq->moderation.lcore, forget, cq);

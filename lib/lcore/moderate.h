@@ -27,7 +27,7 @@ struct moderation {
 	uint32_t period; /* us; atomic: (control) writes */
 	uint32_t waiting; /* atomic: completions that the owed event is about; 0: none is owed */
 	uint32_t is_listed; /* atomic: stands in the list of `lcore` */
-	struct lcore *lcore;
+	struct lcore *lcore; /* NULL: it never stood in a list */
 	nanotime due; /* atomic: when the owed event goes out */
 	TAILQ_ENTRY(engine_cq) link;
 };
@@ -43,7 +43,10 @@ nanotime moderate_next(const struct lcore *l);
 
 /* (control) New limits; an event that was owed under the old ones is sent. */
 void moderate_set(struct engine_cq *cq, uint32_t count, uint32_t period);
-/* (control) No lcore completes into the CQ any more: takes it out of its list. */
+/*
+ * (control) No lcore completes into the CQ any more: takes it out of its list. After that no lcore
+ * looks at it.
+ */
 void moderate_forget(struct engine_cq *cq);
 
 static inline bool is_moderated(const struct moderation *m)

@@ -111,9 +111,12 @@ Test(moderate, what_completes_while_an_event_is_sent_is_not_forgotten)
 	cr_expect(TAILQ_EMPTY(&l->moderated));
 }
 
+static uint32_t forgotten; /* atomic */
+
 static void *forget(void *cq)
 {
 	moderate_forget(cq);
+	__atomic_store_n(&forgotten, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -152,4 +155,25 @@ Test(moderate, a_queue_that_goes_takes_none_of_others_along)
 		cr_expect_eq(events_of(), ((1u << QUEUES) - 1) & ~(1u << gone), "without %u", gone);
 		cr_expect(TAILQ_EMPTY(&l->moderated), "without %u", gone);
 	}
+}
+
+/* An lcore that has taken a queue out of its list still looks at it: the queue may not go yet. */
+Test(moderate, a_queue_goes_when_its_lcore_is_done_with_it)
+{
+	struct lcore *l = r->engine.lcore;
+	nanotime now = clock_now();
+	pthread_t control;
+
+	moderate_completion(l, queue(0), true, now);
+	cr_assert(lcore_sit(l));
+	cr_assert_eq(moderate_poll(l, now + PERIOD_US * TIME_US), 1);
+	cr_assert(TAILQ_EMPTY(&l->moderated));
+	cr_assert_eq(pthread_create(&control, NULL, forget, queue(0)), 0);
+	while (rte_ring_empty(l->messages) && !__atomic_load_n(&forgotten, __ATOMIC_ACQUIRE))
+		usleep(100);
+	cr_expect_not(__atomic_load_n(&forgotten, __ATOMIC_ACQUIRE),
+		      "the lcore is in the middle of its round");
+	messages_poll(l, now);
+	lcore_rise(l);
+	pthread_join(control, NULL);
 }
