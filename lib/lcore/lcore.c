@@ -73,6 +73,7 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	l->index = index;
 	l->queue = e->port != NULL && index < e->port->queues ? (uint16_t)index : UINT16_MAX;
 	l->tx_queue = e->port != NULL ? (uint16_t)(index % e->port->queues) : 0;
+	l->wake_fd = l->wait_fd = -1; /* lcore_destroy closes what there is */
 	l->keys = key_table_reader(&e->keys, &l->key_memo);
 	TAILQ_INIT(&l->moderated);
 	TAILQ_INIT(&l->operations);
