@@ -92,12 +92,16 @@ static enum srq_ring_look take_oldest(const struct engine_srq *s, struct srq_rin
 	return look;
 }
 
-/* Takes from the oldest ring until it is empty, then from the next. */
+/*
+ * Takes from the oldest ring until it is empty, then from the next. A ring that gets its successor
+ * while we look is looked at again: others may have emptied it, and the program posts into the
+ * successor, so the SRQ was never empty.
+ */
 static bool take_posted(struct lcore *l, struct engine_srq *s, struct recv_work *to)
 {
 	struct srq_ring *r = __atomic_load_n(&s->ring, __ATOMIC_ACQUIRE);
 
-	for (uint32_t i = 0; i < LIMIT_SRQ_RINGS; i++) {
+	for (uint32_t i = 0; i < 2 * LIMIT_SRQ_RINGS; i++) {
 		/* Read before the ring: nothing is posted into a ring that has a successor. */
 		struct srq_ring *next = __atomic_load_n(&r->next, __ATOMIC_ACQUIRE);
 		struct srq_ring *seen = r;
@@ -111,11 +115,13 @@ static bool take_posted(struct lcore *l, struct engine_srq *s, struct recv_work 
 		case SRQ_RING_EMPTY:
 			break;
 		}
-		if (next == NULL)
+		if (next != NULL) {
+			__atomic_compare_exchange_n(&s->ring, &seen, next, false, __ATOMIC_ACQ_REL,
+						    __ATOMIC_ACQUIRE);
+			r = next;
+		} else if (__atomic_load_n(&r->next, __ATOMIC_ACQUIRE) == NULL) {
 			return false;
-		__atomic_compare_exchange_n(&s->ring, &seen, next, false, __ATOMIC_ACQ_REL,
-					    __ATOMIC_ACQUIRE);
-		r = next;
+		}
 	}
 	return false;
 }

@@ -3,8 +3,11 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/bits.h"
 #include "lcore/srq.h"
@@ -168,6 +171,53 @@ Test(srq_lcores, an_old_ring_is_emptied_before_its_successor)
 	cr_expect_eq(r->srq.ring, &next);
 	cr_expect_null(srq_take(&r->lcore[0], &r->srq));
 	free(more);
+	free_rig(r);
+}
+
+/* Two requests, in a ring that cannot be read yet, and in one that will be its successor. */
+static struct rig *overtaken;
+static struct srq_ring successor;
+static struct rte_ring *later;
+
+/* The program resizes the SRQ and posts into the new ring. Another lcore empties the old one. */
+static void overtake(int signal_number)
+{
+	struct rig *r = overtaken;
+
+	(void)signal_number;
+	mprotect(r->shared, ring_bytes(SIZE, r->srq.stride), PROT_READ | PROT_WRITE);
+	__atomic_store_n(&r->ring.next, &successor, __ATOMIC_RELEASE);
+	if (!post(later, r->srq.stride, 1) || srq_take(&r->lcore[1], &r->srq) == NULL)
+		_exit(1);
+}
+
+/*
+ * An lcore has seen that the ring has no successor, and is about to look into the ring. The memory
+ * of the ring cannot be read at first, so all that the others do happens exactly between the two.
+ */
+Test(srq_lcores, a_resize_between_two_looks_hides_no_request)
+{
+	const struct sigaction fault = { .sa_handler = overtake };
+	struct rig *r = new_rig(2);
+	uint32_t stride = r->srq.stride;
+
+	free(r->shared);
+	r->shared = mmap(NULL, ring_bytes(SIZE, stride), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(r->shared, MAP_FAILED);
+	ring_format(r->shared, SIZE, false);
+	srq_ring_init(&r->ring, r->shared, SIZE, stride);
+	later = new_ring(stride);
+	srq_ring_init(&successor, later, SIZE, stride);
+	cr_assert(post(r->shared, stride, 0));
+	overtaken = r;
+	cr_assert_eq(sigaction(SIGSEGV, &fault, NULL), 0);
+	cr_assert_eq(mprotect(r->shared, ring_bytes(SIZE, stride), PROT_NONE), 0);
+	cr_expect_eq(take(r, 0), 1, "one is posted all the time");
+	cr_expect_eq(r->ring.head, 1, "the other lcore was there");
+	munmap(r->shared, ring_bytes(SIZE, stride));
+	r->shared = NULL;
+	free(later);
 	free_rig(r);
 }
 
