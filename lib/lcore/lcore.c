@@ -182,7 +182,7 @@ static bool is_wanted(const struct lcore *l)
 	next = time_earlier(next, paths_next(l, l->asleep_until));
 	return !turns_none(&l->turns) || !TAILQ_EMPTY(&l->operations) || !drains_none(&l->drains) ||
 	       next < l->asleep_until || l->loop_head != l->loop_tail || moving_under_way(l) ||
-	       outlets_wait(l);
+	       outlets_wait(l) || crossing_waits(l);
 }
 
 /* Runs the messages of an lcore that no thread polls. False: a thread polls it, or is about to. */

@@ -216,6 +216,26 @@ Test(crossing, an_lcore_that_is_not_polled_has_a_bound)
 	rte_pktmbuf_free(m);
 }
 
+static void cross(struct lcore *l, void *arg, nanotime now)
+{
+	hand_over(l, &lcore[1], frame(), 0);
+}
+
+/* The control path receives for an lcore that sleeps. Nobody else tries those frames again. */
+Test(crossing, an_lcore_that_sleeps_is_woken_for_what_waits)
+{
+	struct lcore *l = &lcore[0];
+
+	l->sleeping = 1;
+	l->asleep_until = clock_now() + TIME_S;
+	lcore_call(l, cross, NULL);
+	cr_expect_not(l->summoned, "nothing waits");
+	fill(&lcore[1]);
+	lcore_call(l, cross, NULL);
+	cr_assert(crossing_waits(l));
+	cr_expect(l->summoned);
+}
+
 Test(crossing, what_waits_is_bounded)
 {
 	fill(&lcore[1]);
