@@ -10,6 +10,7 @@
  * still owe.
  */
 #include "lcore/inside.h"
+#include "queue/fence.h"
 
 static bool is_owed(const struct moderation *m)
 {
@@ -40,6 +41,30 @@ static uint32_t count_up(struct moderation *m, bool taken)
 	return waiting + 1;
 }
 
+/* A number that is too large only brings an early event. */
+static uint32_t unpolled(const struct engine_cq *cq)
+{
+	const struct rte_ring *shared = (const void *)cq_rings_now(&cq->rings)->shared;
+
+	return cq_ring_unpolled(shared);
+}
+
+/*
+ * A completion between the end of the arming and the first count is not counted: its lcore finds
+ * neither. Without a period that event might never come. But then its completions are unpolled, as
+ * the program waits for it. The fence pairs with that of cq_ring_take_arming: we see the completion
+ * in the ring, or its lcore sees our count.
+ */
+static bool is_enough(const struct engine_cq *cq, uint32_t waiting, uint32_t limit, uint32_t period)
+{
+	if (limit == 0)
+		return period == 0;
+	if (waiting >= limit || period != 0)
+		return waiting >= limit;
+	queue_fence();
+	return unpolled(cq) >= limit;
+}
+
 static void enlist(struct lcore *l, struct engine_cq *cq)
 {
 	struct moderation *m = &cq->moderation;
@@ -59,7 +84,7 @@ void moderate_completion(struct lcore *l, struct engine_cq *cq, bool taken, nano
 
 	if (waiting == 0)
 		return;
-	if ((limit != 0 && waiting >= limit) || (limit == 0 && period == 0)) {
+	if (is_enough(cq, waiting, limit, period)) {
 		pay(cq);
 		return;
 	}

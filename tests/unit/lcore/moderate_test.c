@@ -111,6 +111,44 @@ Test(moderate, what_completes_while_an_event_is_sent_is_not_forgotten)
 	cr_expect(TAILQ_EMPTY(&l->moderated));
 }
 
+static void complete(struct engine_cq *cq)
+{
+	struct completion c = { .wr_id = 1 };
+
+	cq_complete(r->engine.lcore, NULL, cq, &c, clock_now());
+}
+
+/* Another lcore's work when this one has taken the program's arming, and has not counted yet. */
+static struct engine_cq *overtakes;
+
+bool __real_cq_ring_take_arming(struct cq_ring *c, bool solicited);
+bool __wrap_cq_ring_take_arming(struct cq_ring *c, bool solicited);
+
+bool __wrap_cq_ring_take_arming(struct cq_ring *c, bool solicited)
+{
+	bool taken = __real_cq_ring_take_arming(c, solicited);
+	struct engine_cq *cq = overtakes;
+
+	overtakes = NULL;
+	if (cq != NULL)
+		complete(cq);
+	return taken;
+}
+
+/* The program waits for three completions. The second one finds that no event is owed yet. */
+Test(moderate, a_count_alone_misses_no_completion)
+{
+	struct engine_cq *cq = queue(0);
+
+	moderate_set(cq, 3, 0);
+	cq_ring_arm(cq_rings_now(&cq->rings)->page, CQ_ARMED_NEXT);
+	overtakes = cq;
+	complete(cq);
+	cr_expect_eq(count_events(), 0);
+	complete(cq);
+	cr_expect_eq(count_events(), 1, "the program waits for ever");
+}
+
 static uint32_t forgotten; /* atomic */
 
 static void *forget(void *cq)
