@@ -108,8 +108,14 @@ int cmd_dealloc_mw(struct call *call)
 	window_hide(call->engine, w);
 	engine_grace_period(call->engine);
 	call->data = w;
-	if (!__atomic_load_n(&w->bound, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&w->bound, __ATOMIC_ACQUIRE)) {
+		/*
+		 * An lcore that had found the window before may have unbound it in that grace
+		 * period, while a second lcore, already past its own part, still used the key.
+		 */
+		engine_grace_period(call->engine);
 		return dealloc_finish(call);
+	}
 	w->leaving = true;
 	window_unbind(call->engine, w);
 	engine_grace_period(call->engine);
