@@ -260,15 +260,18 @@ static inline struct attachment *attachment_of(struct ibv_context *c)
 	return context_of(c)->attachment;
 }
 
-/* The state in the program's struct ibv_qp: several threads may read and change it. */
+/*
+ * The state in the program's struct ibv_qp: several threads may read and change it. A thread that sees
+ * the state also sees the lcore, which the engine wrote before it answered the change: acquire, release.
+ */
 static inline enum ibv_qp_state qp_shown_state(const struct ibv_qp *qp)
 {
-	return __atomic_load_n(&qp->state, __ATOMIC_RELAXED);
+	return __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
 }
 
 static inline void qp_show_state(struct ibv_qp *qp, enum ibv_qp_state state)
 {
-	__atomic_store_n(&qp->state, state, __ATOMIC_RELAXED);
+	__atomic_store_n(&qp->state, state, __ATOMIC_RELEASE);
 }
 
 /* Sets errno and returns NULL, for verbs that return a pointer. */
