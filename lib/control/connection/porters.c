@@ -47,7 +47,7 @@ struct porters {
 	STAILQ_HEAD(, porter) asked; /* requested from the parent */
 	TAILQ_HEAD(, connection) carried; /* the longest first, with a porter or without */
 	STAILQ_HEAD(, drop) drops;
-	bool looks; /* look_for_work is running: not from within */
+	bool looks; /* look_for_work is running, or has to wait: not from within */
 	struct porter *spare; /* so that a program's request does not depend on memory */
 	int reserve[RESERVE]; /* descriptors for when there are no others; -1: in use */
 };
@@ -328,10 +328,16 @@ static void parent_answers(struct watch *w, uint32_t events)
 		porter_is_made(p, made.error, pidfd);
 		return;
 	}
-	/* The parent was killed. The next work starts another one. */
+	/*
+	 * The parent was killed. What it owed is asked of another one, but only when all of that is
+	 * out of the list: answers belong to the oldest request.
+	 */
 	watch_remove(p->engine, w);
+	p->looks = true;
 	while (!STAILQ_EMPTY(&p->asked))
 		porter_is_made(p, ECHILD, -1);
+	p->looks = false;
+	look_for_work(p);
 }
 
 static bool have_parent(struct porters *p)

@@ -148,6 +148,40 @@ Test(control_porters, programs_wait_their_turn, .timeout = 120)
 	control_rig_close();
 }
 
+/*
+ * The process that makes porters is killed while it owes some: programs that wait for them are served
+ * by those of another parent, which is asked once for each.
+ */
+Test(control_porters, their_parent_may_be_killed, .timeout = 120)
+{
+	int64_t end = now_ms() + 2 * ENOUGH_MS;
+	struct pollfd p[PROGRAMS];
+	uint32_t answered = 0;
+	pid_t parent;
+
+	porters_adopt();
+	control_rig_open();
+	parent = porters_parent();
+	for (uint32_t i = 0; i < PROGRAMS; i++) {
+		p[i] = (struct pollfd){ .fd = message_connect(path), .events = POLLIN };
+		cr_assert_geq(p[i].fd, 0);
+	}
+	kill(parent, SIGSTOP);
+	for (uint32_t i = 0; i < PROGRAMS; i++)
+		say_hello(p[i].fd);
+	poll(NULL, 0, SLOW_MS);
+	kill(parent, SIGKILL);
+	while (answered < PROGRAMS) {
+		cr_assert_lt(now_ms(), end, "%u answers, and no more", answered);
+		answered += answers(p);
+	}
+	for (uint32_t i = 0; i < PROGRAMS; i++)
+		close(~p[i].fd);
+	expect_counts(0, 0, 0, 0);
+	expect_serving();
+	control_rig_close();
+}
+
 /* ---- one that gets no processor ---- */
 
 #define STARVES_MS 4000
