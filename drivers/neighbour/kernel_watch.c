@@ -54,6 +54,8 @@ void kernel_watch_put(struct kernel_watch *w, const struct gid *hop, const struc
 	struct watched *s = find(w, hop);
 	uint32_t first = first_slot(hop);
 
+	/* The announcement, which comes later, will say nothing new. */
+	w->answers |= s != NULL && memcmp(&s->mac, mac, sizeof(*mac)) != 0;
 	for (uint32_t i = 0; s == NULL && i < PROBES; i++)
 		if (!w->slot[(first + i) % LIMIT_WATCH_SLOTS].used)
 			s = &w->slot[(first + i) % LIMIT_WATCH_SLOTS];
@@ -167,8 +169,9 @@ bool kernel_watch_read(struct kernel_watch *w, const void *octets, size_t length
 bool kernel_watch_changed(struct kernel_watch *w, nanotime now,
 			  void (*lost)(void *arg, const struct gid *hop), void *arg)
 {
-	struct reader r = { w, lost, arg, false };
+	struct reader r = { w, lost, arg, w->answers };
 
+	w->answers = false;
 	if (w->socket != NULL)
 		netlink_read(w->socket, take, &r, &r.changed); /* a lost message may be a change */
 	/*

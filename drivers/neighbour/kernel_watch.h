@@ -28,6 +28,7 @@ struct kernel_watch {
 	struct mnl_socket *socket; /* socket for rtnetlink's announcements; NULL: there is none */
 	uint32_t ifindex;
 	bool overflowed; /* an answer was forgotten, so any announcement may be about it */
+	bool answers; /* an answer was another one than before, and that was not reported yet */
 	bool routes; /* routes have changed, and that was not reported yet */
 	nanotime routes_at; /* when it may be reported */
 	struct watched slot[LIMIT_WATCH_SLOTS];

@@ -120,6 +120,22 @@ Test(kernel_watch, another_mac_address_is_a_change)
 	cr_expect_eq(lost_count, 0);
 }
 
+/*
+ * Somebody asks between a change and its announcement, and gets the new address. Others still have
+ * the old one, as all destinations behind one router have its address.
+ */
+Test(kernel_watch, an_answer_may_come_before_its_announcement)
+{
+	put(ipv4(2), 20);
+	cr_expect_not(kernel_watch_changed(&watch, TIME_S, lost, NULL), "the first answer");
+	put(ipv4(2), 20);
+	cr_expect_not(kernel_watch_changed(&watch, TIME_S, lost, NULL), "the same");
+	put(ipv4(2), 21);
+	cr_expect_not(announce(RTM_NEWNEIGH, IFINDEX, ipv4(2), 21), "no news any more");
+	cr_expect(kernel_watch_changed(&watch, TIME_S, lost, NULL));
+	cr_expect_not(kernel_watch_changed(&watch, TIME_S, lost, NULL), "reported once");
+}
+
 Test(kernel_watch, dropped_neighbours_are_resolved_again)
 {
 	struct gid two = ipv4(2);

@@ -106,3 +106,30 @@ Test(neighbour_kernel, what_is_not_a_group_cannot_be_joined)
 	cr_expect_eq(neighbour_kernel_join(k, &g), EINVAL);
 	cr_expect_not(kernel_has(&g));
 }
+
+static struct gid behind_router(uint8_t last)
+{
+	return (struct gid){ { [10] = 0xff, [11] = 0xff, [12] = 10, [13] = 8, [15] = last } };
+}
+
+static int address_towards(struct gid gid)
+{
+	struct mac mac = { { 0 } };
+
+	cr_assert_eq(neighbour_kernel_resolve(k, &gid, TIME_S, &mac), 0);
+	return mac.octet[5];
+}
+
+/* A program resolves another destination before the engine reads that their router has changed. */
+Test(neighbour_kernel, a_question_hides_no_change)
+{
+	ip("link set far up");
+	ip("address add 10.7.0.1/24 dev near");
+	ip("route add 10.8.0.0/16 via 10.7.0.2");
+	ip("neighbour replace 10.7.0.2 lladdr 02:00:00:00:00:20 nud permanent dev near");
+	cr_expect_eq(address_towards(behind_router(1)), 0x20);
+	neighbour_kernel_changed(k, TIME_S);
+	ip("neighbour replace 10.7.0.2 lladdr 02:00:00:00:00:21 nud permanent dev near");
+	cr_expect_eq(address_towards(behind_router(2)), 0x21);
+	cr_expect(neighbour_kernel_changed(k, TIME_S), "the first one is not looked at again");
+}
