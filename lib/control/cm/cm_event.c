@@ -146,8 +146,6 @@ void cm_reports_move(struct cm_id *of, struct cm_channel *to)
 		cm_ring_add(to, r);
 		to->owed++;
 	}
-	cm_ring_collect(to);
-	cm_channel_pay(to);
 }
 
 int cmd_cm_get_event(struct call *call)

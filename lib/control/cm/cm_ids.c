@@ -86,6 +86,9 @@ void cm_id_set_channel(struct cm_id *id, struct cm_channel *ch)
 	TAILQ_FOREACH(r, &id->reports, of_link)
 	if (r->made != NULL)
 		move(r->made, ch);
+	/* Last: the program may take what is shown at once, and a report that was taken is freed. */
+	cm_ring_collect(ch);
+	cm_channel_pay(ch);
 }
 
 void cm_join_free(struct cm_join *j)

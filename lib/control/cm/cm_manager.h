@@ -364,6 +364,7 @@ void cm_tell(struct cm_id *of, uint32_t event, int32_t status);
 void cm_reports_drop(struct cm_id *of);
 /* ... of one join. */
 void cm_reports_drop_join(struct cm_id *of, uint32_t join);
+/* Moves them to another channel, which does not show them yet. */
 void cm_reports_move(struct cm_id *of, struct cm_channel *to);
 /* Whether the id or its program has reached the limit of waiting events. */
 bool cm_reports_full(const struct cm_id *id);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events that a program takes from its arena: in order, each once, and whatever it claims to have taken. */
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,6 +10,8 @@
 
 #include "cm_rig.h"
 #include "control/cm/cm_manager.h"
+
+#define TCACHE 7u /* blocks of a size that glibc keeps for each thread as they are */
 
 TestSuite(cm_ring, .init = control_rig_open, .fini = control_rig_close, .timeout = 60);
 
@@ -232,6 +235,50 @@ Test(cm_ring, requests_are_taken)
 		cr_expect_eq(cm_query(&server.p, made[i], &about), 0, "id %u", i);
 	party_end(&client);
 	party_end(&server.p);
+}
+
+static void await_octet(const struct party *p)
+{
+	struct pollfd ready = { .fd = p->events, .events = POLLIN };
+	uint8_t octet;
+
+	cr_assert_eq(poll(&ready, 1, ENOUGH_MS), 1, "no event came");
+	cr_assert_eq(read(p->events, &octet, 1), 1);
+}
+
+/*
+ * A program waits at the channel to which a listener moves. It takes the listener's requests as soon as
+ * they are shown there, which may be before all of their ids have moved. The test says so in advance:
+ * it does not count before they are shown.
+ */
+Test(cm_ring, requests_are_taken_while_their_listener_moves)
+{
+	const uint32_t requests = 2 * TCACHE;
+	struct reader server, other;
+	struct party client;
+	uint32_t listener;
+
+	mallopt(M_PERTURB, 0x5a); /* what is freed cannot be used, but for what a thread keeps */
+	reader_open(&server);
+	other = server;
+	other.page = open_ring(&server, &other.p);
+	party_begin(&client);
+	listener = listener_at(&server.p, TCP, 7471, (int)requests);
+	for (uint32_t i = 0; i < requests; i++) {
+		uint32_t id = id_towards(&client, TCP, 7471);
+
+		cr_assert_eq(cm_connect_as(&client, COMMAND_CM_CONNECT, id, 0x123 + i, NULL), 0);
+		await_octet(&server.p);
+	}
+	event_ring_take(other.page, requests);
+	cr_assert_eq(cm_migrate(&server.p, listener, other.p.channel), 0);
+	cr_expect_eq(cm_handle(&server.p, COMMAND_CM_DESTROY_CHANNEL, server.p.channel), 0,
+		     "not all ids have moved");
+	cr_assert_eq(cm_destroy(&server.p, listener, NULL), 0);
+	expect_no_event(&other.p);
+	close(server.p.events);
+	party_end(&client);
+	party_end(&other.p);
 }
 
 /* hostile H-146: a program that claims to have taken what was never shown. */
