@@ -184,6 +184,7 @@ static void entry_start(struct entry *e, struct gid gid, nanotime now)
 static int entry_answer(struct entry *e, nanotime now, struct mac *mac)
 {
 	e->used_at = now;
+	e->is_offered = false;
 	switch ((enum entry_state)e->state) {
 	case ENTRY_REACHABLE:
 	case ENTRY_PROBING:
@@ -299,11 +300,18 @@ static void entry_ask(struct neighbour_table *t, struct entry *e, nanotime now,
 	e->due_at = now + LIMIT_NEIGHBOUR_INTERVAL;
 }
 
-/* An entry has aged. It is asked for again if it is still in use. */
-static void entry_aged(struct entry *e, nanotime now)
+/*
+ * An entry has aged. It is asked for again if it is still in use. Flows resolve their addresses only
+ * at news, so one that nobody resolved for long is offered to them first.
+ */
+static void entry_aged(struct neighbour_table *t, struct entry *e, nanotime now)
 {
-	if (now - e->used_at >= LIMIT_NEIGHBOUR_UNUSED) {
+	if (now - e->used_at >= LIMIT_NEIGHBOUR_UNUSED && e->is_offered) {
 		e->state = ENTRY_FREE;
+	} else if (now - e->used_at >= LIMIT_NEIGHBOUR_UNUSED) {
+		e->is_offered = true;
+		e->due_at = now + LIMIT_NEIGHBOUR_REACHABLE;
+		t->generation++;
 	} else if (e->used_at > e->confirmed_at) {
 		e->state = ENTRY_PROBING;
 		e->tries = 0;
@@ -321,7 +329,7 @@ static void entry_due(struct neighbour_table *t, struct entry *e, nanotime now,
 		return;
 	}
 	if (e->state == ENTRY_REACHABLE)
-		entry_aged(e, now);
+		entry_aged(t, e, now);
 	if (e->state == ENTRY_PROBING && e->tries == LIMIT_NEIGHBOUR_TRIES) {
 		e->state = ENTRY_INCOMPLETE;
 		e->tries = 0;

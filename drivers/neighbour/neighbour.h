@@ -96,7 +96,10 @@ int neighbour_join(struct neighbour_table *t, const struct gid *group, nanotime 
 void neighbour_leave(struct neighbour_table *t, const struct gid *group, nanotime now,
 		     struct neighbour_frames *out);
 
-/* Grows whenever a known MAC address changes. Flows must then resolve theirs again. */
+/*
+ * Grows whenever a known MAC address changes, or is about to be forgotten. Flows must then resolve
+ * theirs again.
+ */
 uint32_t neighbour_generation(const struct neighbour_table *t);
 
 #endif

@@ -33,6 +33,7 @@ struct entry {
 	nanotime changed_at; /* last change of the MAC address; 0: never */
 	struct mac next_mac; /* a change that came too soon after the last one */
 	bool has_next; /* next_mac is accepted when the time is over */
+	bool is_offered; /* it will be dropped unless a flow asks for it */
 };
 
 /* A multicast group that was or will be reported to the link. */

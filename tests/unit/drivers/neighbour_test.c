@@ -159,6 +159,35 @@ Test(neighbour, forgets_unused_entries)
 	cr_expect_eq(neighbour_tick(t, 1201 * TIME_S, &out), TIME_NEVER);
 }
 
+/* Flows keep an address for as long as there are no news, and have to learn of a later one. */
+Test(neighbour, an_entry_that_a_flow_still_needs_stays)
+{
+	uint32_t last = 0;
+	uint8_t frame[60];
+	struct mac mac;
+
+	neighbour_resolve(t, &peer4, 0, &mac);
+	input(arp_answer, sizeof(arp_answer), 0);
+	for (uint32_t s = 1; s <= 1800; s++) {
+		nanotime now = s * TIME_S;
+
+		if (last != neighbour_generation(t))
+			cr_assert_eq(neighbour_resolve(t, &peer4, now, &mac), 0, "second %u", s);
+		last = neighbour_generation(t);
+		neighbour_tick(t, now, &out);
+		if (out.count > 0)
+			input(arp_answer, sizeof(arp_answer), now);
+		neighbour_frames_clear(&out);
+	}
+	memcpy(frame, arp_request, 60);
+	memcpy(frame + 38, frame + 28, 4); /* a gratuitous ARP */
+	frame[11] = frame[27] = 9;
+	input(frame, 60, 1801 * TIME_S);
+	cr_expect_neq(neighbour_generation(t), last, "nobody learns of the new address");
+	cr_assert_eq(neighbour_resolve(t, &peer4, 1801 * TIME_S, &mac), 0);
+	cr_expect_eq(mac.octet[5], 9);
+}
+
 Test(neighbour, goes_through_the_gateway)
 {
 	struct mac mac;
