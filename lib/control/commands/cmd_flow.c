@@ -217,8 +217,8 @@ int cmd_attach_counters(struct call *call)
 	struct engine_counters *k = object_find(call->client, OBJECT_COUNTERS, r->counters);
 	struct engine_flow *f = object_find(call->client, OBJECT_FLOW, r->flow);
 
-	if (k == NULL || f == NULL)
-		return call_fail(call, EINVAL, "no such counters or no such rule");
+	if (k == NULL || f == NULL || k->o.context != f->o.context)
+		return call_fail(call, EINVAL, "no such rule, or no such counters in its context");
 	if (f->counters == k)
 		return 0;
 	if (f->counters != NULL)

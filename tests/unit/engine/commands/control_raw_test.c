@@ -218,6 +218,31 @@ Test(control_raw, handles_of_another_kind_and_of_another_context)
 	close(fd);
 }
 
+/* A context that is closed takes its counters along, and lcores would go on counting there. */
+Test(control_raw, rules_do_not_count_for_another_context)
+{
+	struct request_attach_counters q = { 0 };
+	struct reply_empty reply;
+	struct raw_objects x;
+	struct objects second;
+	int fd = attach();
+
+	make_all(fd, &x);
+	make_objects(fd, &second);
+	cr_assert_eq(create_flow(fd, (struct request_create_flow){ .qp = x.raw }, &q.flow), 0);
+	cr_assert_eq(ask_handle(fd, COMMAND_CREATE_COUNTERS, second.context, &q.counters), 0);
+	cr_expect_eq(ask(fd, COMMAND_ATTACH_COUNTERS, &q.h, sizeof(q), &reply.h, sizeof(reply),
+			 NULL, NULL),
+		     EINVAL);
+	q.counters = x.counters;
+	cr_expect_eq(ask(fd, COMMAND_ATTACH_COUNTERS, &q.h, sizeof(q), &reply.h, sizeof(reply),
+			 NULL, NULL),
+		     0);
+	cr_assert_eq(ask_handle(fd, COMMAND_CLOSE_CONTEXT, second.context, NULL), 0);
+	cr_expect_eq(ask_handle(fd, COMMAND_DESTROY_FLOW, q.flow, NULL), 0);
+	close(fd);
+}
+
 Test(control_raw, rules_out_of_range)
 {
 	struct raw_objects x;
