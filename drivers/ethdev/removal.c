@@ -58,11 +58,13 @@ void removal_forget(struct ethdev *d)
 {
 	if (d->removed < 0)
 		return;
-	/* Busy means that the callback is running and writes to the eventfd. */
+	/* Busy means that a callback is running and writes to the eventfd. */
 	while (d->device != NULL &&
 	       rte_dev_event_callback_unregister(d->device, on_device_event, d) == -EAGAIN)
 		usleep(1000);
-	rte_eth_dev_callback_unregister(d->id, RTE_ETH_EVENT_INTR_RMV, on_port_event, d);
+	while (rte_eth_dev_callback_unregister(d->id, RTE_ETH_EVENT_INTR_RMV, on_port_event, d) ==
+	       -EAGAIN)
+		usleep(1000);
 	close(d->removed);
 	d->removed = -1;
 }
