@@ -34,9 +34,14 @@ static bool demote_unheld(const struct mapping *piece, bool alone)
 
 static bool demote_piece(struct mapping *piece, bool alone)
 {
-	if (!promote_peer_is(piece->start, piece->end))
-		return promote_read_marks(piece) &&
-		       (promote_pages_out_of_file(piece) || demote_unheld(piece, alone));
+	if (!promote_peer_is(piece->start, piece->end)) {
+		if (promote_read_marks(piece) &&
+		    (promote_pages_out_of_file(piece) || demote_unheld(piece, alone)))
+			return true;
+		if (promote_is_there(piece))
+			return false;
+	}
+	/* It is peer memory, or the program has mapped other memory there just now. */
 	promote_state.waiting = true;
 	return false;
 }

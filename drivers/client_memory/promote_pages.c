@@ -255,7 +255,8 @@ bool promote_replace_by_copy(const struct mapping *m)
 
 	if (copy == MAP_FAILED)
 		return false;
-	if (promote_put_copy(copy, m))
+	/* Copying takes long, and the memory need not be registered any more. */
+	if (promote_is_there(m) && promote_put_copy(copy, m))
 		return true;
 	memory_unmap(copy, m->end - m->start);
 	return false;

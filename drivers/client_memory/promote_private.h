@@ -194,6 +194,11 @@ bool promote_read_marks(struct mapping *m);
 /* promote_take_back.c */
 
 /*
+ * Whether the mapping of the file, or piece of one, is still there. The program may have mapped
+ * something else at its address since it was read. To be asked just before it is replaced.
+ */
+bool promote_is_there(const struct mapping *m);
+/*
  * Makes a mapping of the file private without holding threads back. Its pages that are in the file
  * become private pages. `holes`: all its pages do. False: the mapping is still shared.
  */

@@ -99,8 +99,7 @@ static bool populate_data(const struct mapping *m)
 	return found == 0;
 }
 
-/* The program may have mapped something else there since the mapping was read. */
-static bool is_there(const struct mapping *m)
+bool promote_is_there(const struct mapping *m)
 {
 	struct mapping now;
 
@@ -113,7 +112,7 @@ bool promote_take_back(const struct mapping *m, bool holes)
 {
 	size_t length = m->end - m->start;
 
-	if (!is_there(m) || !promote_map_privately(m))
+	if (!promote_is_there(m) || !promote_map_privately(m))
 		return false;
 	promote_state.any_left = true;
 	set(promote_state.left, m->offset);

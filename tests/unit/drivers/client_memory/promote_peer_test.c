@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "drivers/client_memory/maps.h"
 #include "drivers/client_memory/promote.h"
@@ -148,4 +149,51 @@ Test(promote_peer, demotion_waits_for_other_regions)
 		cr_assert_not(is_shared(i), "page %zu", i);
 	for (size_t i = 0; i < PAGES * PAGE; i++)
 		cr_assert_eq(memory[i], 7);
+}
+
+static size_t
+	maps_anew; /* pages that another thread of the program maps anew during the next demotion */
+
+ssize_t __real_pread64(int fd, void *to, size_t n, off_t offset);
+ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t offset);
+
+ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t offset)
+{
+	size_t octets = maps_anew * PAGE;
+
+	maps_anew = 0;
+	if (octets > 0) {
+		cr_assert_eq(munmap(memory, octets), 0);
+		cr_assert_eq(mmap(memory, octets, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+			     memory);
+		memset(memory, 9, octets);
+	}
+	return __real_pread64(fd, to, n, offset);
+}
+
+/*
+ * Memory that waits to be demoted is not registered any more. The program may unmap it at any time,
+ * and other memory may come to its address.
+ */
+Test(promote_peer, memory_that_waits_for_demotion_may_go)
+{
+	const size_t anew = 50;
+	static struct one peer, other, third;
+
+	require_promotion();
+	cr_assert_geq(enter(&other, 0, PAGES, true), 1);
+	enter(&peer, 100, 1, false);
+	promote_leave(&other.region);
+	maps_anew = anew;
+	promote_leave(&peer.region);
+	cr_assert_eq(maps_anew, 0);
+	for (size_t i = 0; i < PAGES * PAGE; i++)
+		cr_assert_eq(memory[i], i < anew * PAGE ? 9 : 7, "octet %zu", i);
+	enter(&third, 0, 1, false);
+	promote_leave(&third.region);
+	for (size_t i = 0; i < PAGES; i++)
+		cr_expect_not(is_shared(i), "page %zu", i);
+	for (size_t i = 0; i < PAGES * PAGE; i++)
+		cr_assert_eq(memory[i], i < anew * PAGE ? 9 : 7, "octet %zu", i);
 }
