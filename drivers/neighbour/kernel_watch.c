@@ -63,7 +63,7 @@ void kernel_watch_put(struct kernel_watch *w, const struct gid *hop, const struc
 		w->overflowed = true;
 		s = &w->slot[first % LIMIT_WATCH_SLOTS];
 	}
-	*s = (struct watched){ *hop, *mac, true };
+	*s = (struct watched){ .hop = *hop, .mac = *mac, .used = true };
 }
 
 void kernel_watch_forget(struct kernel_watch *w, const struct gid *hop)
@@ -71,16 +71,17 @@ void kernel_watch_forget(struct kernel_watch *w, const struct gid *hop)
 	struct watched *s = find(w, hop);
 
 	if (s != NULL)
-		s->used = false;
+		s->failed = true;
 }
 
 bool kernel_watch_get(const struct kernel_watch *w, const struct gid *hop, struct mac *mac)
 {
 	const struct watched *s = find(w, hop);
 
-	if (s != NULL)
-		*mac = s->mac;
-	return s != NULL;
+	if (s == NULL || s->failed)
+		return false;
+	*mac = s->mac;
+	return true;
 }
 
 /* ---- announcements ---- */
@@ -146,13 +147,14 @@ static int take(const struct nlmsghdr *h, void *reader)
 {
 	struct reader *r = reader;
 	struct neighbour n;
+	struct mac mac;
 
 	if (h->nlmsg_type == RTM_NEWNEIGH)
 		r->changed |= neighbour_changed(r->watch, h);
 	else if (h->nlmsg_type == RTM_NEWROUTE || h->nlmsg_type == RTM_DELROUTE)
 		r->watch->routes = true;
 	else if (h->nlmsg_type == RTM_DELNEIGH && read_neighbour(r->watch, h, &n) &&
-		 find(r->watch, &n.gid) != NULL)
+		 kernel_watch_get(r->watch, &n.gid, &mac))
 		r->lost(r->arg, &n.gid);
 	return MNL_CB_OK;
 }

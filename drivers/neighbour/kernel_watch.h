@@ -20,8 +20,9 @@ struct mnl_socket;
 
 struct watched {
 	struct gid hop;
-	struct mac mac;
+	struct mac mac; /* the last one, which flows may still have */
 	bool used;
+	bool failed; /* the kernel's last answer was that it has none */
 };
 
 struct kernel_watch {

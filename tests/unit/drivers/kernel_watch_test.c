@@ -152,6 +152,25 @@ Test(kernel_watch, dropped_neighbours_are_resolved_again)
 	cr_expect_eq(get(two), -1);
 }
 
+/* A router fails for so long that somebody asks meanwhile. Others still have its old address. */
+Test(kernel_watch, a_neighbour_may_come_back_with_another_address)
+{
+	for (int asked = 0; asked < 2; asked++) {
+		struct gid hop = ipv4((uint8_t)(2 + asked));
+
+		put(hop, 20);
+		kernel_watch_forget(&watch, &hop);
+		cr_expect_not(announce(RTM_DELNEIGH, IFINDEX, hop, -1));
+		cr_expect_eq(lost_count, 0, "nobody has to look for it");
+		cr_expect_not(announce(RTM_NEWNEIGH, IFINDEX, hop, 20), "the same");
+		if (asked)
+			put(hop, 21);
+		cr_expect_eq(announce(RTM_NEWNEIGH, IFINDEX, hop, 21), !asked);
+		cr_expect_eq(kernel_watch_changed(&watch, TIME_S, lost, NULL), asked == 1);
+		cr_expect_eq(get(hop), asked ? 21 : -1);
+	}
+}
+
 Test(kernel_watch, changed_routes_are_reported_at_intervals)
 {
 	struct nlmsghdr route = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
