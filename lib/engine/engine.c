@@ -301,8 +301,7 @@ int uroce_destroy(struct uroce_engine *u)
 
 	if (u == NULL || error != 0)
 		return error;
-	running_stop(e);
-	if (!running_ended(e)) {
+	if (!running_end(e)) {
 		live_leave(e);
 		return EBUSY;
 	}

@@ -53,9 +53,9 @@ void live_leave(const struct engine *e);
 /* Ends the threads of uroce_start(). */
 void running_stop(struct engine *e);
 /*
- * The engine has no service any more, and no call is in it or enters it. False: a call did not
- * leave within LIMIT_LEAVE_POLL, and calls may enter again.
+ * The engine has no thread and no service any more, and no call is in it or enters it. False: a call
+ * or a service core did not leave within LIMIT_LEAVE_POLL, and everything runs on.
  */
-bool running_ended(struct engine *e);
+bool running_end(struct engine *e);
 
 #endif

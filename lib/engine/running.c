@@ -255,32 +255,48 @@ static nanotime leave_by(void)
 	return clock_now() + LIMIT_LEAVE_POLL;
 }
 
-/* No service core is in the service, and the service is gone. */
-static bool service_ended(struct engine *e, uint32_t lcore)
+static void services_run(struct engine *e, bool run)
+{
+	for (uint32_t i = 0; i < e->lcores; i++)
+		if (e->control->service[i] != 0)
+			rte_service_component_runstate_set(e->control->service[i] - 1, run);
+}
+
+/* No service core is in a service, or comes into one. False: one stays too long; they run on. */
+static bool services_stop(struct engine *e)
 {
 	nanotime until = leave_by();
-	uint32_t id = e->control->service[lcore] - 1;
 
-	if (e->control->service[lcore] == 0)
-		return true;
-	rte_service_component_runstate_set(id, 0);
-	while (rte_service_may_be_active(id) == 1) {
-		if (clock_now() > until)
-			return false;
-		sched_yield();
-	}
-	rte_service_component_unregister(id);
-	e->control->service[lcore] = 0;
+	services_run(e, false);
+	for (uint32_t i = 0; i < e->lcores; i++)
+		while (e->control->service[i] != 0 &&
+		       rte_service_may_be_active(e->control->service[i] - 1) == 1) {
+			if (clock_now() > until) {
+				services_run(e, true);
+				return false;
+			}
+			sched_yield();
+		}
 	return true;
 }
 
-bool running_ended(struct engine *e)
+static void services_remove(struct engine *e)
 {
-	for (uint32_t i = 0; i < e->lcores; i++)
-		if (!service_ended(e, i))
-			return false;
-	if (live_close(e, leave_by()))
-		return true;
-	live_open(e);
-	return false;
+	for (uint32_t i = 0; i < e->lcores; i++) {
+		if (e->control->service[i] != 0)
+			rte_service_component_unregister(e->control->service[i] - 1);
+		e->control->service[i] = 0;
+	}
+}
+
+/* What can fail comes first, and is taken back then. */
+bool running_end(struct engine *e)
+{
+	if (!live_close(e, leave_by()) || !services_stop(e)) {
+		live_open(e);
+		return false;
+	}
+	services_remove(e);
+	running_stop(e);
+	return true;
 }

@@ -190,3 +190,37 @@ Test(running, a_polling_thread_holds_the_engine)
 	cr_expect_eq(uroce_poll(engine, 1), -EINVAL);
 	cr_expect_eq(uroce_poll(engine, UINT32_MAX), -EINVAL);
 }
+
+/* "EBUSY, and then nothing was done" */
+Test(running, an_engine_that_cannot_be_destroyed_runs_on)
+{
+	struct visit inside_it = live_visit(engine);
+	struct client_page *page;
+	struct reply_hello hello;
+	int arena, fd;
+
+	cr_assert_eq(uroce_start(engine), 0);
+	fd = attach_keeping(&hello, &arena);
+	page = mmap(NULL, sizeof(*page), PROT_READ, MAP_SHARED, arena, 0);
+	cr_assert_neq(page, MAP_FAILED);
+	cr_expect_eq(uroce_destroy(engine), EBUSY);
+	live_part(inside_it);
+	cr_expect_eq(closed(page), 0, "programs are told that it is gone");
+	cr_expect_eq(uroce_start(engine), EALREADY, "its threads have ended");
+	cr_assert_eq(uroce_stop(engine), 0);
+	close(fd);
+	munmap(page, sizeof(*page));
+	close(arena);
+}
+
+/* ... which is also true of services. */
+Test(running, a_service_of_an_engine_that_cannot_be_destroyed_stays)
+{
+	struct visit inside_it = live_visit(engine);
+	uint32_t id, again;
+
+	cr_assert_eq(uroce_service(engine, 0, &id), 0);
+	cr_expect_eq(uroce_destroy(engine), EBUSY);
+	live_part(inside_it);
+	cr_expect_eq(uroce_service(engine, 0, &again), EEXIST, "it is gone");
+}
