@@ -335,6 +335,11 @@ void control_wake(struct engine *e);
  * as a whole, so a flood wakes it a few times only.
  */
 void control_tell(struct engine *e, const struct rte_ring *ring);
+/*
+ * (control) After it has taken entries from such a ring: whether there are more. It looks once more,
+ * because an lcore that has put one there since may have found the ring not yet emptied.
+ */
+bool control_has_more(const struct rte_ring *ring);
 
 /* A copy is over: wakes the control thread while a command waits for copies. Any lcore. */
 void copy_over_tell(struct engine *e);

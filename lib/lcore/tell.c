@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "lcore/inside.h"
+#include "queue/fence.h"
 #include "queue/pointers.h"
 
 void control_wake(struct engine *e)
@@ -21,9 +22,19 @@ void control_tell(struct engine *e, const struct rte_ring *ring)
 	 * An lcore that comes alone finds one entry, its own. If all lcores come at the same time,
 	 * each may see the entries of all. More entries than lcores mean that an lcore came twice.
 	 * It woke the thread for its first entry.
+	 *
+	 * The fence pairs with that of control_has_more: we see how far the thread has emptied the
+	 * ring, or it sees our entry.
 	 */
+	queue_fence();
 	if (rte_ring_count(ring) <= e->lcores)
 		control_wake(e);
+}
+
+bool control_has_more(const struct rte_ring *ring)
+{
+	queue_fence();
+	return !rte_ring_empty(ring);
 }
 
 void copy_over_tell(struct engine *e)

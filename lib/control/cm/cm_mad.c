@@ -256,6 +256,6 @@ nanotime cm_mads_tick(struct engine *e, nanotime now)
 		establish(e, (uint32_t)(uintptr_t)p, now);
 	if (cm->queued > 0)
 		return now;
-	return rte_ring_empty(e->mads) && rte_ring_empty(e->established) ? TIME_NEVER
-									 : now + CM_EVERY;
+	return control_has_more(e->mads) || control_has_more(e->established) ? now + CM_EVERY
+									     : TIME_NEVER;
 }

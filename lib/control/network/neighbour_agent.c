@@ -313,7 +313,7 @@ void neighbour_agent_frames(struct engine *e, nanotime now)
 			send_frames(e);
 	}
 	send_frames(e); /* the next tick handles what follows from them */
-	if (!rte_ring_empty(e->strangers))
+	if (control_has_more(e->strangers))
 		control_wake(e);
 }
 
