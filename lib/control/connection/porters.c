@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/connection/porters.h"
+#include "control/connection/report.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -116,73 +117,18 @@ static void porter_ended(struct watch *w, uint32_t events)
 		connection_end(n);
 }
 
-static void take_report(const struct porter_report *r, const int *fd, uint32_t n, struct call *call)
-{
-	uint32_t next = 0;
-
-	/*
-	 * Too many descriptors are more than any command has, and unchecked: this ends the
-	 * connection.
-	 */
-	if (r->got > 0 && r->count <= LIMIT_COMMAND_FDS)
-		call->length = (size_t)r->got;
-	call->in.count = MIN_OF(r->count, LIMIT_COMMAND_FDS);
-	for (uint32_t i = 0; i < call->in.count; i++)
-		call->in.fd[i] = (r->passed >> i & 1) != 0 && next < n ? fd[next++] : -1;
-	call->memory.sought = r->greeted != 0;
-	call->memory.error = r->found;
-	call->memory.fd = r->greeted != 0 && r->found == 0 && next < n ? fd[next] : -1;
-	call->memory.proven = r->proven != 0;
-	call->memory.foreign = r->foreign != 0;
-	call->memory.by_pid = r->by_pid != 0;
-	call->in_lost = r->lost != 0;
-	call->file.known = r->described != 0;
-	call->file.device = (dev_t)r->device;
-	call->file.inode = (ino_t)r->inode;
-}
-
-#define REPORT_FDS (LIMIT_COMMAND_FDS + 1u) /* of a message, and of the program's memory */
-
-/* Receives harmless descriptors, no more than a report may have. */
-static ssize_t receive_report(int channel, struct porter_report *r, int *fd, uint32_t *n)
-{
-	union {
-		struct cmsghdr align;
-		char octets[CMSG_SPACE(REPORT_FDS * sizeof(int))];
-	} space;
-	struct iovec iov = { r, sizeof(*r) };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = &space,
-			    .msg_controllen = sizeof(space) };
-	ssize_t got = recvmsg(channel, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c = got > 0 ? CMSG_FIRSTHDR(&m) : NULL;
-
-	*n = 0;
-	if (c != NULL) {
-		*n = (uint32_t)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		memcpy(fd, CMSG_DATA(c), *n * sizeof(int));
-	}
-	if (got > 0 && (m.msg_flags & MSG_CTRUNC) != 0)
-		r->lost = 1;
-	return got;
-}
-
 static void porter_reports(struct watch *w, uint32_t events)
 {
 	struct porter *o = container_of_type(w, struct porter, channel);
 	struct call call = { .engine = o->engine, .porter = o };
 	struct connection *n = o->connection;
-	int fd[REPORT_FDS];
 	struct porter_report r;
-	uint32_t count;
 
-	if (receive_report(w->fd, &r, fd, &count) != sizeof(r)) {
+	if (!report_receive(w->fd, &r, &call)) {
 		/* its pidfd reports its end */
 		watch_remove(o->engine, w);
 		return;
 	}
-	take_report(&r, fd, count, &call);
 	o->connection = NULL;
 	if (n == NULL) {
 		call_close_descriptors(&call);
