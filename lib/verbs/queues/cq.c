@@ -17,6 +17,28 @@
 
 static_assert((int)IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN == (int)CQ_FLAG_IGNORE_OVERRUN, "verbs.h");
 
+/*
+ * The queue pair's unpolled completions are forgotten, because another one with its handle may come.
+ * The caller holds cq->lock.
+ */
+static void forget(struct cq *cq, uint32_t handle)
+{
+	cq_forget(&cq->backlog, cq->ring, handle);
+	cq->last = NULL;
+	cq->last_handle = 0;
+}
+
+/*
+ * The engine may use a handle again before the thread that destroyed its last queue pair has removed
+ * that one here. The caller holds cq->lock.
+ */
+static void enter(struct cq *cq, struct qp *qp)
+{
+	if (handle_map_get(&cq->qps, qp->handle) != NULL)
+		forget(cq, qp->handle);
+	handle_map_put(&cq->qps, qp->handle, qp);
+}
+
 int cq_add_qp(struct cq *cq, struct qp *qp)
 {
 	struct domain_memory more = { 0 }, old = { 0 };
@@ -46,7 +68,7 @@ int cq_add_qp(struct cq *cq, struct qp *qp)
 	} else {
 		old = more;
 	}
-	handle_map_put(&cq->qps, qp->handle, qp);
+	enter(cq, qp);
 	queue_unlock(&cq->lock);
 	domain_free(cq->domain, &old, DOMAIN_CQ);
 	return 0;
@@ -55,14 +77,11 @@ int cq_add_qp(struct cq *cq, struct qp *qp)
 void cq_remove_qp(struct cq *cq, struct qp *qp)
 {
 	queue_lock(&cq->lock);
-	/*
-	 * The queue pair's unpolled completions are forgotten, because its handle may soon be used
-	 * again.
-	 */
-	cq_forget(&cq->backlog, cq->ring, qp->handle);
-	handle_map_remove(&cq->qps, qp->handle);
-	cq->last = NULL;
-	cq->last_handle = 0;
+	/* Otherwise a successor has the handle, and cq_add_qp has done this. */
+	if (handle_map_get(&cq->qps, qp->handle) == qp) {
+		forget(cq, qp->handle);
+		handle_map_remove(&cq->qps, qp->handle);
+	}
 	queue_unlock(&cq->lock);
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "rig/endpoint.h"
+#include "rig/waiting.h"
 
 #define SMALL_CQ 7 /* entries: a ring of 8 */
 
@@ -286,6 +287,77 @@ Test(cq, a_resize_wakes_threads_that_wait_for_events)
 	pthread_join(reader, &error[1]);
 	cr_assert_null(error[0]);
 	cr_assert_null(error[1], "the reader says %d", (int)(uintptr_t)error[1]);
+	close_pair(&p);
+}
+
+/* ---- queue pairs of a CQ ---- */
+
+/* An access error of p->qp[1]: its event, which is not acknowledged yet. */
+static void take_event(struct pair *p, struct ibv_async_event *event)
+{
+	uint32_t rkey = e.mr->rkey;
+	struct ibv_wc wc;
+
+	e.mr->rkey ^= 0x5a5a00;
+	cr_assert_eq(post_write(p->qp[0], 1), 0);
+	e.mr->rkey = rkey;
+	poll_completions(p->cq, &wc, 1, "a refused WRITE");
+	cr_assert_eq(ibv_get_async_event(e.context, event), 0);
+	cr_assert_eq(event->element.qp, p->qp[1]);
+}
+
+static int destroy_qp(void *qp)
+{
+	return ibv_destroy_qp(qp);
+}
+
+/* Queue pairs come and go until one has this handle. */
+static struct ibv_qp *create_qp_of(struct ibv_cq *cq, uint32_t handle)
+{
+	struct ibv_cq *usual = e.cq;
+	struct ibv_qp *qp = NULL;
+
+	e.cq = cq;
+	for (int i = 0; i < 1000 && (qp == NULL || qp->handle != handle); i++) {
+		if (qp != NULL)
+			cr_assert_eq(ibv_destroy_qp(qp), 0);
+		qp = endpoint_create_qp(&e);
+		cr_assert_not_null(qp, "%m");
+	}
+	e.cq = usual;
+	cr_assert_eq(qp->handle, handle, "the handle is not used again");
+	return qp;
+}
+
+/*
+ * The engine has destroyed a queue pair, but the thread that asked for it is not back: it waits for
+ * the program to acknowledge an event, or has lost its processor.
+ */
+Test(cq, a_queue_pair_that_leaves_late_takes_nothing_of_its_successor)
+{
+	struct ibv_async_event event;
+	struct waiting leaves;
+	struct ibv_qp *next;
+	struct ibv_wc wc[4];
+	struct pair p;
+
+	open_pair(&p, 4 * DEPTH);
+	take_event(&p, &event);
+	waiting_begin(&leaves, "ibv_destroy_qp", destroy_qp, p.qp[1]);
+	next = create_qp_of(p.cq, p.qp[1]->handle);
+	cr_assert_eq(endpoint_connect(&e, next, next->qp_num), 0);
+	cr_assert_eq(ibv_destroy_qp(p.qp[0]), 0);
+	p.qp[0] = next;
+	complete_many(&p, 100, 3);
+	ibv_ack_async_event(&event);
+	waiting_end(&leaves);
+	cr_assert_eq(leaves.result, 0);
+	cr_expect_eq(ibv_poll_cq(p.cq, 4, wc), 3, "completions of the successor are lost");
+	for (uint64_t i = 0; i < 2 * DEPTH; i++) {
+		cr_assert_eq(post_write(next, i), 0, "request %lu: its queue is full for ever", i);
+		poll_completions(p.cq, wc, 1, "a WRITE");
+	}
+	p.qp[1] = endpoint_create_qp(&e);
 	close_pair(&p);
 }
 
