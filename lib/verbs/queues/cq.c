@@ -114,8 +114,10 @@ static int create_in_engine(struct context *c, struct cq *cq,
 		return error;
 	cq->ibv.handle = reply.handle;
 	cq->ibv.cqe = (int)reply.cqe;
-	cq->ring = attachment_at(c->attachment, reply.ring_offset);
 	cq->page = attachment_at(c->attachment, reply.page_offset);
+	queue_lock(&cq->lock); /* the channel's thread may look at it already (flush.c) */
+	cq->ring = attachment_at(c->attachment, reply.ring_offset);
+	queue_unlock(&cq->lock);
 	return 0;
 }
 

@@ -84,8 +84,11 @@ static bool is_pending(struct cq *cq)
 	bool pending;
 
 	queue_lock(&cq->lock);
-	/* Only reads, because a thread that polls a single-threaded CQ takes no lock. */
-	pending = cq->backlog.count != 0 || cq_ring_unpolled(cq->ring) != 0;
+	/*
+	 * Only reads, because a thread that polls a single-threaded CQ takes no lock. A CQ without a
+	 * ring is in the table already, but the thread that creates it has no answer yet.
+	 */
+	pending = cq->ring != NULL && (cq->backlog.count != 0 || cq_ring_unpolled(cq->ring) != 0);
 	for (uint32_t i = 0; i < cq->qps.slots && !pending; i++) {
 		struct qp *qp = cq->qps.slot[i].object;
 

@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "rig/endpoint.h"
 #include "rig/mortal_engine.h"
@@ -190,6 +193,38 @@ Test(death, a_dead_channel_sends_an_event_when_armed)
 		poll_completions(e.cq, &wc, 1, "the flushed receive");
 		expect_gone_at_once();
 	}
+	endpoint_close(&e);
+}
+
+static void (*before_reply)(void);
+
+/* The library waits here for the reply to a command. */
+__attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+	void (*then)(void) = before_reply;
+
+	before_reply = NULL;
+	if (then != NULL)
+		then();
+	return syscall(SYS_recvmsg, fd, message, flags);
+}
+
+static void the_channel_ends(void)
+{
+	mortal_engine_kill();
+	expect_gone_at_once();
+}
+
+/* The channel's thread looks at all of its CQs, also at one that another thread is about to get. */
+Test(death, a_cq_that_is_being_created_has_no_completions)
+{
+	struct ibv_cq *cq;
+
+	before_reply = the_channel_ends;
+	cq = ibv_create_cq(e.context, DEPTH, NULL, e.channel, 0);
+	cr_expect_null(before_reply, "the engine was asked");
+	if (cq != NULL) /* it had answered before it ended */
+		cr_expect_eq(ibv_destroy_cq(cq), 0);
 	endpoint_close(&e);
 }
 
