@@ -62,9 +62,16 @@ static int start_thread(void)
 	return error;
 }
 
+/*
+ * Called in the child of a fork. Closes the parent's descriptor now, because later the program may
+ * have closed it and opened a file of that number.
+ */
 static void forget(void)
 {
 	pthread_mutex_init(&service_lock, NULL);
+	if (epoll >= 0)
+		close(epoll);
+	epoll = -1;
 }
 
 static AT_LOAD(LOAD_RSOCKETS) void prepare_for_forks(void)

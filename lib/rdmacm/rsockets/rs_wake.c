@@ -20,7 +20,6 @@ static struct rs_sleeper *sleepers;
 static atomic_uint count;
 
 static __thread int own_fd = -1;
-static __thread pid_t own_pid; /* the process that made it, which is another one after a fork */
 static pthread_key_t at_end;
 static bool has_key; /* if false, a thread's descriptor stays open after the thread ends */
 
@@ -32,8 +31,13 @@ static void close_own(void *value)
 	own_fd = -1;
 }
 
+/*
+ * Called in the child of a fork. Its descriptor is its parent's, too. It is closed now, because later
+ * the program may have closed it and opened a file of that number.
+ */
 static void forget_all(void)
 {
+	close_own(NULL);
 	pthread_mutex_init(&sleepers_lock, NULL);
 	sleepers = NULL;
 	atomic_store_explicit(&count, 0, memory_order_relaxed);
@@ -52,16 +56,13 @@ static void make_key(void)
 static int open_own(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	pid_t pid = getpid();
 
-	if (own_fd >= 0 && own_pid == pid)
+	if (own_fd >= 0)
 		return 0;
 	pthread_once(&once, make_key);
-	close_own(NULL);
 	own_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (own_fd < 0)
 		return errno;
-	own_pid = pid;
 	if (has_key)
 		pthread_setspecific(at_end, &own_fd); /* not NULL, so that close_own is called */
 	return 0;

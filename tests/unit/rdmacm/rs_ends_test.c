@@ -12,8 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -358,4 +360,49 @@ Test(rs_ends, a_listener_that_is_closed_ends_what_nobody_accepted)
 	cr_expect_eq(rclose(waiting), 0);
 	cr_assert_eq(rsend(caller, "x", 1, 0), 1, "what was accepted goes on");
 	cr_expect_eq(rrecv(called, &octet, 1, 0), 1);
+}
+
+/* ---- the child of a fork ---- */
+
+#define FILES 64 /* more than the library had open before the fork */
+
+/* A child closes what it inherited. Then its own files have the numbers that the library's had. */
+static int use_streams_beside_files(void)
+{
+	int file = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct pollfd p = { .events = POLLIN };
+	struct stat before, after;
+	struct sockaddr_in a;
+
+	dup2(file, 3);
+	close_range(4, ~0u, 0);
+	for (int i = 4; i < FILES; i++)
+		if (dup(3) != i)
+			return 1;
+	p.fd = rsocket(AF_INET, SOCK_STREAM, 0);
+	if (rbind(p.fd, address(&a, OWN_ADDRESS, 0), sizeof(a)) != 0 || rlisten(p.fd, 1) != 0 ||
+	    rpoll(&p, 1, 20) != 0)
+		return 2;
+	stat("/", &before);
+	for (int i = 3; i < FILES; i++)
+		if (fstat(i, &after) != 0 || after.st_ino != before.st_ino)
+			return i;
+	return 0;
+}
+
+Test(rs_ends, the_child_of_a_fork_keeps_its_own_files)
+{
+	struct pollfd p = { .fd = caller, .events = POLLIN };
+	int status = -1;
+	pid_t child;
+
+	cr_assert_eq(rpoll(&p, 1, 20), 0, "this thread must sleep once");
+	child = fork();
+	if (child == 0)
+		_exit(use_streams_beside_files());
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status));
+	cr_expect_neq(WEXITSTATUS(status), 1, "it cannot open files");
+	cr_expect_neq(WEXITSTATUS(status), 2, "it cannot use streams");
+	cr_expect_leq(WEXITSTATUS(status), 2, "its file %d is another one", WEXITSTATUS(status));
 }
