@@ -101,10 +101,12 @@ static void broken(struct rs_socket *s, const struct rdma_cm_event *event)
 
 	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		rs_service_unwatch(s->fd);
-	if (rs_is_opening(s))
+	if (rs_is_opening(s)) {
 		refuse(s, error);
-	else
+	} else {
+		rs_process(s); /* data that came before can still be read */
 		rs_stream_fail(s, error);
+	}
 }
 
 static void take_event(struct rs_socket *s, const struct rdma_cm_event *event)

@@ -190,7 +190,7 @@ static void take_sent(struct rs_socket *s, const struct ibv_wc *wc)
 	if (wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_RNR_RETRY_EXC_ERR)
 		rs_stream_fail(s, ETIMEDOUT);
 	else if (wc->status != IBV_WC_SUCCESS)
-		rs_stream_fail(s, ECONNRESET);
+		rs_stream_fail(s, uroce_context_gone(s->stream.id->verbs) ? ENODEV : ECONNRESET);
 }
 
 static void post_receives(struct rs_socket *s, int count)
