@@ -10,6 +10,7 @@
 #define CLIENT_LOCK_H
 
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "config/limits.h"
@@ -40,6 +41,12 @@ static inline void queue_lock(struct queue_lock *l)
 				__builtin_ia32_pause();
 		}
 	}
+}
+
+/* False: another thread holds it. */
+static inline bool queue_trylock(struct queue_lock *l)
+{
+	return l->is_single || __atomic_exchange_n(&l->taken, 1, __ATOMIC_ACQUIRE) == 0;
 }
 
 static inline void queue_unlock(struct queue_lock *l)

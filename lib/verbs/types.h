@@ -6,7 +6,7 @@
  *
  * Locks: posting holds qp->sq.lock or qp->rq.lock and polling holds cq->lock, each for one call. A
  * thread that holds cq->lock may take the locks of its queue pairs (flush.c, qp_modify.c), never
- * the other way round.
+ * the other way round. A thread that holds the lock of the table of objects waits for none of them.
  *
  * Atomics here and in the files of this folder are between threads of one program that hold
  * different locks or none: counts, flags and states that one thread reads while another writes.

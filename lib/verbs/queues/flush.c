@@ -78,12 +78,12 @@ static bool has_work(const struct work_queue *q)
 	return __atomic_load_n(&q->posted, __ATOMIC_RELAXED) != q->done;
 }
 
+/* The caller holds cq->lock. */
 static bool is_pending(struct cq *cq)
 {
 	struct ibv_cq *ibv = (struct ibv_cq *)cq;
 	bool pending;
 
-	queue_lock(&cq->lock);
 	/*
 	 * Only reads, because a thread that polls a single-threaded CQ takes no lock. A CQ without a
 	 * ring is in the table already, but the thread that creates it has no answer yet.
@@ -97,44 +97,66 @@ static bool is_pending(struct cq *cq)
 		pending = (qp->init.send_cq == ibv && has_work(&qp->sq)) ||
 			  (qp->init.recv_cq == ibv && has_work(&qp->rq));
 	}
-	queue_unlock(&cq->lock);
 	return pending;
 }
 
 struct search {
 	struct channel *channel;
 	struct cq *found;
+	bool again; /* another thread holds the lock of a CQ */
 };
 
+/*
+ * Does not wait for a CQ's lock. A program that polls with ibv_start_poll(3) holds it, and may use
+ * other objects meanwhile, which takes the lock of the table.
+ */
 static void find_pending(struct verbs_object *o, void *argument)
 {
 	struct cq *cq = container_of_type(o, struct cq, object);
 	struct search *s = argument;
 
-	if (s->found != NULL || cq->channel != s->channel || cq->told_gone || !is_pending(cq))
+	if (s->found != NULL || cq->channel != s->channel || cq->told_gone)
 		return;
-	cq->told_gone = true;
-	o->comp_delivered++;
-	s->found = cq;
+	if (!queue_trylock(&cq->lock)) {
+		s->again = true;
+		return;
+	}
+	if (is_pending(cq)) {
+		cq->told_gone = true;
+		o->comp_delivered++;
+		s->found = cq;
+	}
+	queue_unlock(&cq->lock);
 }
 
 struct cq *flush_wake_one(struct channel *ch)
 {
-	struct search s = { .channel = ch };
+	struct search s = { .channel = ch, .again = true };
 
-	verbs_objects_lock();
-	verbs_objects_each(VERBS_OBJECT_CQ, find_pending, &s);
-	verbs_objects_unlock();
+	while (s.found == NULL && s.again) {
+		s.again = false;
+		verbs_objects_lock();
+		verbs_objects_each(VERBS_OBJECT_CQ, find_pending, &s);
+		verbs_objects_unlock();
+		if (s.again)
+			sched_yield();
+	}
 	return s.found;
 }
 
 void flush_armed(struct cq *cq)
 {
 	struct channel_message message = { .cookie = cq->object.id };
+	bool pending;
 	int idle_fd;
 
 	/* Before the channel is silenced, its end of file wakes the program. */
-	if (cq->channel == NULL || !is_pending(cq))
+	if (cq->channel == NULL)
+		return;
+	queue_lock(&cq->lock);
+	pending = is_pending(cq);
+	queue_unlock(&cq->lock);
+	if (!pending)
 		return;
 	verbs_objects_lock();
 	/*

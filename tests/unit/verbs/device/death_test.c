@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rig/endpoint.h"
@@ -226,6 +227,50 @@ Test(death, a_cq_that_is_being_created_has_no_completions)
 	if (cq != NULL) /* it had answered before it ended */
 		cr_expect_eq(ibv_destroy_cq(cq), 0);
 	endpoint_close(&e);
+}
+
+static struct waiting watcher;
+
+/* Between start_poll and end_poll a program may use everything but this CQ. */
+static int use_others_while_polling(void *cq)
+{
+	const struct timespec nap = { .tv_nsec = 200000000 };
+	struct ibv_poll_cq_attr attr = { 0 };
+
+	while (ibv_start_poll(cq, &attr) == ENOENT)
+		;
+	mortal_engine_kill();
+	nanosleep(&nap, NULL); /* the other thread looks at all CQs of the channel now */
+	cr_expect_null(endpoint_create_qp(&e));
+	ibv_end_poll(cq);
+	return 0;
+}
+
+Test(death, a_cq_that_is_being_polled_holds_up_no_other_object)
+{
+	struct ibv_cq_init_attr_ex init = { .cqe = DEPTH, .channel = e.channel };
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(e.context, &init);
+	struct ibv_cq *usual = e.cq;
+	struct waiting polls;
+	struct ibv_wc wc;
+
+	cr_assert_not_null(cq);
+	cr_assert_eq(ibv_destroy_qp(e.qp[0]), 0);
+	e.cq = ibv_cq_ex_to_cq(cq);
+	e.qp[0] = endpoint_create_qp(&e);
+	e.cq = usual;
+	cr_assert_eq(endpoint_connect(&e, e.qp[0], e.qp[0]->qp_num), 0);
+	post_write(1);
+	post_write(2);
+	waiting_begin(&watcher, "ibv_get_cq_event", get_cq_event, e.channel);
+	waiting_start(&polls, "a poll", use_others_while_polling, cq);
+	waiting_end(&polls);
+	waiting_end(&watcher);
+	cr_expect_eq(watcher.result, 0, "one is not polled yet: %s", strerror(watcher.error));
+	poll_completions(ibv_cq_ex_to_cq(cq), &wc, 1, "the other one");
+	cr_expect_eq(ibv_destroy_qp(e.qp[0]), 0);
+	cr_expect_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+	e.qp[0] = NULL;
 }
 
 /* A non-blocking descriptor returns EAGAIN, as always when there is no event. */
