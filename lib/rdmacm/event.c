@@ -146,13 +146,17 @@ static void process_response(struct event *e)
 	e->rdma.status = -error;
 }
 
-static void process_join(struct event *e, const struct reply_cm_event *said)
+/* Returns 0, or ENOENT: the group was left, so the program does not expect the event any more. */
+static int process_join(struct event *e, const struct reply_cm_event *said)
 {
+	struct rdma_ud_param *to = &e->rdma.param.ud;
+
 	take_datagram(e, said);
-	e->rdma.param.ud.private_data =
-		id_take_join(e->of, said, &e->rdma.param.ud.ah_attr, &e->rdma.status);
+	if (!id_take_join(e->of, said, &to->ah_attr, &to->private_data, &e->rdma.status))
+		return ENOENT;
 	if (e->rdma.status != 0)
 		e->rdma.event = RDMA_CM_EVENT_MULTICAST_ERROR;
+	return 0;
 }
 
 static int process(struct event *e, const struct reply_cm_event *said)
@@ -183,8 +187,7 @@ static int process(struct event *e, const struct reply_cm_event *said)
 		break;
 	case RDMA_CM_EVENT_MULTICAST_JOIN:
 	case RDMA_CM_EVENT_MULTICAST_ERROR:
-		process_join(e, said);
-		break;
+		return process_join(e, said);
 	default:
 		take_parameters(e, said);
 		break;
@@ -338,7 +341,8 @@ static int next_event(const struct taker *t)
 			return error;
 		if (process(e, &said) == 0)
 			return 0;
-		id_acknowledge(e->of); /* there is no memory to process the event, so it is lost */
+		/* There is no memory to process the event, or its group was left: it is lost. */
+		id_acknowledge(e->of);
 		memset(e, 0, sizeof(*e));
 	}
 }

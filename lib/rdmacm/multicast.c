@@ -138,10 +138,9 @@ static int attach(struct id *id, struct join *j)
 	return error;
 }
 
-void *id_take_join(struct id *id, const struct reply_cm_event *e, const struct ibv_ah_attr *to,
-		   int *status)
+bool id_take_join(struct id *id, const struct reply_cm_event *e, const struct ibv_ah_attr *to,
+		  const void **context, int *status)
 {
-	void *context = NULL;
 	struct join *j;
 	int error = 0;
 
@@ -149,7 +148,7 @@ void *id_take_join(struct id *id, const struct reply_cm_event *e, const struct i
 	for (j = id->joins; j != NULL && j->cookie != e->cookie; j = j->next)
 		;
 	if (j != NULL) {
-		context = j->context;
+		*context = j->context;
 		j->gid = to->grh.dgid;
 		if (e->event == RDMA_CM_EVENT_MULTICAST_JOIN && *status == 0)
 			error = attach(id, j);
@@ -157,7 +156,7 @@ void *id_take_join(struct id *id, const struct reply_cm_event *e, const struct i
 	pthread_mutex_unlock(&cm_lock);
 	if (error != 0)
 		*status = -error;
-	return context;
+	return j != NULL;
 }
 
 static int leave_in_engine(struct id *id, uint32_t handle)

@@ -253,9 +253,12 @@ void id_qp_to_error(struct id *id);
 
 /* ---- multicast.c ---- */
 
-/* Handles the event of a join. Returns the join's context, for the event's private_data. */
-void *id_take_join(struct id *id, const struct reply_cm_event *e, const struct ibv_ah_attr *to,
-		   int *status);
+/*
+ * Handles the event of a join. Stores the join's context, for the event's private_data. False:
+ * another thread has left the group since the event was taken.
+ */
+bool id_take_join(struct id *id, const struct reply_cm_event *e, const struct ibv_ah_attr *to,
+		  const void **context, int *status);
 void id_forget_joins(struct id *id);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Groups: joining, receiving, leaving. Runs with an engine at $UROCE_SOCKET. */
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "rig.h"
@@ -65,6 +67,45 @@ Test(multicast, leaving_a_group_drops_its_event)
 	cr_expect(event_waits(channel));
 	cr_assert_eq(rdma_leave_multicast(id, (struct sockaddr *)&group), 0);
 	cr_expect(!event_waits(channel));
+	rdma_destroy_ep(id);
+	rdma_destroy_event_channel(channel);
+}
+
+static struct rdma_cm_id *leaves; /* as soon as a thread has taken an event */
+
+void uroce_path_from_engine(struct ibv_ah_attr *a, const void *p);
+
+/* The library calls it for an event that a thread has taken from the channel. */
+__attribute__((visibility("default"))) void uroce_path_from_engine(struct ibv_ah_attr *a,
+								   const void *p)
+{
+	void (*real)(struct ibv_ah_attr *, const void *);
+	struct rdma_cm_id *id = leaves;
+	struct sockaddr_in group;
+
+	leaves = NULL;
+	if (id != NULL)
+		cr_assert_eq(rdma_leave_multicast(id, address(&group, GROUP, 0)), 0);
+	*(void **)&real = dlsym(RTLD_NEXT, "uroce_path_from_engine");
+	real(a, p);
+}
+
+/* The program may have freed the context of the join, and does not expect its event any more. */
+Test(multicast, leaving_a_group_drops_an_event_that_was_taken)
+{
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_cm_id *id = open_member(channel);
+	struct rdma_cm_event *event;
+	struct sockaddr_in group;
+	int context;
+
+	cr_assert_eq(rdma_join_multicast(id, address(&group, GROUP, 0), &context), 0);
+	cr_assert(event_waits(channel));
+	cr_assert_eq(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+	leaves = id;
+	cr_expect_eq(rdma_get_cm_event(channel, &event), -1, "it has an event");
+	cr_expect_eq(errno, EAGAIN, "%s", strerror(errno));
+	cr_expect_null(leaves);
 	rdma_destroy_ep(id);
 	rdma_destroy_event_channel(channel);
 }
