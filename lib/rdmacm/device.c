@@ -23,6 +23,7 @@ static void after_fork_parent(void)
 static void after_fork_child(void)
 {
 	channels_forked();
+	ids_forked();
 	pthread_mutex_unlock(&cm_lock);
 }
 

@@ -9,6 +9,11 @@
 /* All ids share it. A waiting thread checks the counts of its own id. */
 static pthread_cond_t acknowledged = PTHREAD_COND_INITIALIZER;
 
+void ids_forked(void)
+{
+	pthread_cond_init(&acknowledged, NULL);
+}
+
 /* The caller holds cm_lock. */
 static int enter(struct id *id)
 {

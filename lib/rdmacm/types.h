@@ -177,6 +177,8 @@ struct id *id_find(struct cm_device *d, uint32_t handle);
 int id_migrate(struct id *id, struct rdma_event_channel *channel);
 /* The program is done with an event of the id. */
 void id_acknowledge(struct id *id);
+/* Called in the child of a fork, which has none of the threads that wait for that. */
+void ids_forked(void);
 
 /* ---- address.c ---- */
 

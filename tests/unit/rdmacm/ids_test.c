@@ -317,6 +317,53 @@ Test(ids, a_child_process_has_its_own_devices)
 	rdma_destroy_event_channel(channel);
 }
 
+/* An id whose event is not acknowledged, so that a thread waits in rdma_destroy_id. */
+static struct rdma_cm_event *begin_to_destroy(struct waiting *w, struct rdma_event_channel *channel)
+{
+	struct rdma_cm_id *id = open_id(channel, RDMA_PS_TCP);
+	struct rdma_cm_event *event;
+	struct sockaddr_in a;
+
+	cr_assert_eq(rdma_resolve_addr(id, NULL, address(&a, OWN_ADDRESS, 7), 2000), 0);
+	event = expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	waiting_begin(w, "rdma_destroy_id", destroy, id);
+	return event;
+}
+
+static void destroy_one(struct rdma_event_channel *channel)
+{
+	struct waiting w;
+
+	rdma_ack_cm_event(begin_to_destroy(&w, channel));
+	waiting_end(&w);
+	cr_assert_eq(w.result, 0);
+}
+
+/* The child has none of its parent's threads, also not the one that waits. */
+Test(ids, a_child_of_a_process_that_destroys_an_id_destroys_its_own)
+{
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_cm_event *event;
+	struct waiting w;
+	pid_t child;
+	int status;
+
+	event = begin_to_destroy(&w, channel);
+	child = fork();
+	if (child == 0) {
+		alarm(WAIT_SECONDS);
+		channel = open_channel();
+		for (int i = 0; i < 3; i++)
+			destroy_one(channel);
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "it waits for ever");
+	rdma_ack_cm_event(event);
+	waiting_end(&w);
+	rdma_destroy_event_channel(channel);
+}
+
 Test(ids, each_of_many_ids_gets_its_event)
 {
 	enum {
