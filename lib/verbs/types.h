@@ -159,6 +159,7 @@ struct cq {
  */
 struct work_queue {
 	struct queue_lock lock;
+	uint32_t resets; /* under way: nothing may be posted */
 	struct rte_ring *ring; /* NULL: the queue pair has no such queue */
 	uint32_t stride; /* octets of a slot */
 	uint32_t max_wr; /* as granted */

@@ -63,7 +63,7 @@ uint32_t send_outstanding(struct qp *qp)
 
 int send_admit(struct qp *qp)
 {
-	if (!state_at_least(qp, IBV_QPS_RTS))
+	if (qp->sq.resets != 0 || !state_at_least(qp, IBV_QPS_RTS))
 		return EINVAL;
 	return send_outstanding(qp) >= qp->sq.max_wr ? ENOMEM : 0;
 }
@@ -369,7 +369,9 @@ int verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
 
 	queue_lock(&qp->rq.lock);
 	while (wr != NULL) {
-		error = state_at_least(qp, IBV_QPS_INIT) ? post_one_recv(qp, wr) : EINVAL;
+		error = qp->rq.resets == 0 && state_at_least(qp, IBV_QPS_INIT)
+				? post_one_recv(qp, wr)
+				: EINVAL;
 		if (error != 0) {
 			*bad_wr = wr;
 			break;

@@ -31,8 +31,15 @@ int qp_bring_up(struct context *c, struct qp *qp);
 int qp_destroy_in_engine(struct context *c, uint32_t handle);
 void qp_leave(struct qp *qp);
 void qp_free_parts(struct qp *qp);
-/* qp_modify.c: after a reset both queues are empty; earlier requests get no completions. */
+/*
+ * qp_modify.c: posting is refused from qp_begin_reset to qp_end_reset. Otherwise requests could come
+ * in after the engine has discarded what was in the rings, and would be executed when the queue pair
+ * is connected again. After a reset, qp_forget_work makes both queues empty; earlier requests get no
+ * completions.
+ */
+void qp_begin_reset(struct qp *qp);
 void qp_forget_work(struct qp *qp);
+void qp_end_reset(struct qp *qp);
 
 /* wr.c: sets the functions of ibv_qp_ex and allocates their memory. 0 or ENOMEM. */
 int qp_ex_fill(struct ibv_qp_ex *qp);

@@ -115,6 +115,25 @@ static void forget_queue(struct work_queue *q, struct ibv_cq *cq, const uint32_t
 		queue_unlock(&cq_of(cq)->lock);
 }
 
+static void count_resets(struct work_queue *q, uint32_t more)
+{
+	queue_lock(&q->lock);
+	q->resets += more;
+	queue_unlock(&q->lock);
+}
+
+void qp_begin_reset(struct qp *qp)
+{
+	count_resets(&qp->sq, 1);
+	count_resets(&qp->rq, 1);
+}
+
+void qp_end_reset(struct qp *qp)
+{
+	count_resets(&qp->sq, UINT32_MAX);
+	count_resets(&qp->rq, UINT32_MAX);
+}
+
 void qp_forget_work(struct qp *qp)
 {
 	if (qp->init.send_cq != NULL)
@@ -149,11 +168,29 @@ static int without_other_half(const struct ibv_qp *qp, int mask)
 	return mask;
 }
 
+static int modify(struct qp *qp, struct request_modify_qp *request)
+{
+	bool resets = (request->mask & IBV_QP_STATE) && request->attributes.state == QP_STATE_RESET;
+	struct reply_modify_qp reply;
+	int error;
+
+	if (resets)
+		qp_begin_reset(qp);
+	error = attachment_command(qp->attachment, COMMAND_MODIFY_QP, &request->h, sizeof(*request),
+				   &reply.h, sizeof(reply), NULL, NULL);
+	if (error == 0 && resets)
+		qp_forget_work(qp);
+	if (error == 0)
+		qp_show_state(&qp->ibv.qp_base, reply.state);
+	if (resets)
+		qp_end_reset(qp);
+	return error;
+}
+
 EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct qp *qp = qp_of(ibv);
 	struct request_modify_qp request = { .qp = qp->handle };
-	struct reply_modify_qp reply;
 	int error = attr == NULL   ? EINVAL
 		    : qp->rss != 0 ? EOPNOTSUPP
 				   : check_supported(attr, attr_mask);
@@ -165,14 +202,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_
 	attr_mask = without_other_half(ibv, attr_mask);
 	request.mask = (uint32_t)attr_mask;
 	attributes_to_engine(&request.attributes, attr, attr_mask);
-	error = attachment_command(qp->attachment, COMMAND_MODIFY_QP, &request.h, sizeof(request),
-				   &reply.h, sizeof(reply), NULL, NULL);
-	if (error != 0)
-		return error;
-	if (reply.state == QP_STATE_RESET && (attr_mask & IBV_QP_STATE))
-		qp_forget_work(qp);
-	qp_show_state(ibv, reply.state);
-	return 0;
+	return modify(qp, &request);
 }
 
 EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,

@@ -87,11 +87,29 @@ static enum ibv_qp_state qp_state_of(enum ibv_wq_state state)
 				      : IBV_QPS_RESET;
 }
 
+static int modify_in_engine(struct wq *wq, struct request_modify_wq *request, bool resets)
+{
+	struct reply_modify_qp reply;
+	int error = attachment_command(wq->qp.attachment, COMMAND_MODIFY_WQ, &request->h,
+				       sizeof(*request), &reply.h, sizeof(reply), NULL, NULL);
+
+	if (error != 0)
+		return error;
+	if (resets)
+		qp_forget_work(&wq->qp);
+	/*
+	 * Atomic, because several threads may change the state, and programs read it at any time.
+	 */
+	__atomic_store_n(&wq->ibv.state, (enum ibv_wq_state)reply.state, __ATOMIC_RELAXED);
+	qp_show_state(&wq->qp.ibv.qp_base, qp_state_of(reply.state));
+	return 0;
+}
+
 static int modify_wq(struct ibv_wq *ibv, struct ibv_wq_attr *attr)
 {
 	struct wq *wq = wq_of(ibv);
 	struct request_modify_wq request = { .wq = wq->qp.handle };
-	struct reply_modify_qp reply;
+	bool resets;
 	int error;
 
 	if (attr == NULL)
@@ -101,18 +119,13 @@ static int modify_wq(struct ibv_wq *ibv, struct ibv_wq_attr *attr)
 	request.current_state = attr->attr_mask & IBV_WQ_ATTR_CURR_STATE ? attr->curr_wq_state : 0;
 	request.flags = attr->attr_mask & IBV_WQ_ATTR_FLAGS ? attr->flags : 0;
 	request.flags_mask = attr->attr_mask & IBV_WQ_ATTR_FLAGS ? attr->flags_mask : 0;
-	error = attachment_command(wq->qp.attachment, COMMAND_MODIFY_WQ, &request.h,
-				   sizeof(request), &reply.h, sizeof(reply), NULL, NULL);
-	if (error != 0)
-		return error;
-	if (reply.state == IBV_WQS_RESET && (attr->attr_mask & IBV_WQ_ATTR_STATE))
-		qp_forget_work(&wq->qp);
-	/*
-	 * Atomic, because several threads may change the state, and programs read it at any time.
-	 */
-	__atomic_store_n(&ibv->state, (enum ibv_wq_state)reply.state, __ATOMIC_RELAXED);
-	qp_show_state(&wq->qp.ibv.qp_base, qp_state_of(reply.state));
-	return 0;
+	resets = (attr->attr_mask & IBV_WQ_ATTR_STATE) && attr->wq_state == IBV_WQS_RESET;
+	if (resets)
+		qp_begin_reset(&wq->qp);
+	error = modify_in_engine(wq, &request, resets);
+	if (resets)
+		qp_end_reset(&wq->qp);
+	return error;
 }
 
 static int destroy_wq(struct ibv_wq *ibv)

@@ -5,7 +5,11 @@
  * $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "rig/endpoint.h"
 
@@ -158,4 +162,58 @@ Test(reset, leaves_its_queues_empty)
 	cr_expect_eq(again, receives, "%u receives have room, not %u", again, receives);
 	again = room(post_send);
 	cr_expect_eq(again, sends, "%u sends have room, not %u", again, sends);
+}
+
+static void (*after_reply)(void);
+
+/* The library waits here for the reply to a command. */
+__attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+	ssize_t n = syscall(SYS_recvmsg, fd, message, flags);
+	void (*then)(void) = after_reply;
+
+	after_reply = NULL;
+	if (then != NULL)
+		then();
+	return n;
+}
+
+static int (*posts)(struct ibv_qp *qp, uint64_t id);
+
+static void post_in_vain(void)
+{
+	cr_expect_eq(posts(qp[0], FORGETS), EINVAL, "it is posted");
+}
+
+/* The engine has reset it, but the thread that asked for it does not know yet. */
+static void reset_while(int (*post)(struct ibv_qp *qp, uint64_t id))
+{
+	posts = post;
+	after_reply = post_in_vain;
+	cr_assert_eq(reset(qp[0]), 0);
+	cr_assert_null(after_reply);
+}
+
+Test(reset, takes_nothing_from_other_threads_meanwhile)
+{
+	struct ibv_wc wc;
+
+	reset_while(post_send);
+	reset_while(post_receive);
+	cr_assert_eq(reset(e.qp[0]), 0);
+	cr_assert_eq(endpoint_connect(&e, qp[0], e.qp[0]->qp_num), 0);
+	cr_assert_eq(endpoint_connect(&e, e.qp[0], qp[0]->qp_num), 0);
+	cr_assert_eq(post_receive(qp[0], KEEPS), 0);
+	cr_assert_eq(post_send(e.qp[0], KEEPS), 0);
+	poll_completions(recv_cq, &wc, 1, "a receive");
+	cr_expect_eq(wc.wr_id, KEEPS, "it was posted before the queue pair was connected");
+}
+
+/* It goes on as before. */
+Test(reset, that_is_refused_changes_nothing)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET, .cur_qp_state = IBV_QPS_INIT };
+
+	cr_assert_neq(ibv_modify_qp(qp[0], &attr, IBV_QP_STATE | IBV_QP_CUR_STATE), 0);
+	messages(0, KEEPS);
 }
