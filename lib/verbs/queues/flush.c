@@ -147,15 +147,17 @@ struct cq *flush_wake_one(struct channel *ch)
 void flush_armed(struct cq *cq)
 {
 	struct channel_message message = { .cookie = cq->object.id };
-	bool pending;
+	bool pending = true;
 	int idle_fd;
 
 	/* Before the channel is silenced, its end of file wakes the program. */
 	if (cq->channel == NULL)
 		return;
-	queue_lock(&cq->lock);
-	pending = is_pending(cq);
-	queue_unlock(&cq->lock);
+	/* Not waited for: this thread itself may hold it (wake_after_poll). */
+	if (queue_trylock(&cq->lock)) {
+		pending = is_pending(cq);
+		queue_unlock(&cq->lock);
+	}
 	if (!pending)
 		return;
 	verbs_objects_lock();

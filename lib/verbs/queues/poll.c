@@ -152,13 +152,18 @@ int verbs_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
  */
 static void wake_after_poll(struct cq *cq, bool solicited)
 {
-	bool holds;
+	bool holds = true;
 
 	if (cq->channel == NULL || !__atomic_load_n(&cq->polled, __ATOMIC_RELAXED))
 		return;
-	queue_lock(&cq->lock);
-	holds = cq_holds(&cq->backlog, cq->ring, solicited);
-	queue_unlock(&cq->lock);
+	/*
+	 * Not waited for: a program may arm between ibv_start_poll and ibv_end_poll, and holds it
+	 * itself. An event too many does no harm.
+	 */
+	if (queue_trylock(&cq->lock)) {
+		holds = cq_holds(&cq->backlog, cq->ring, solicited);
+		queue_unlock(&cq->lock);
+	}
 	if (holds)
 		attachment_command_handle(cq->attachment, COMMAND_WAKE_CQ, cq->ibv.handle);
 }

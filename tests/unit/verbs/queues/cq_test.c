@@ -454,6 +454,27 @@ Test(cq, one_thread_needs_no_lock)
 	close_pair(&p);
 }
 
+/* A program may ask for the next event while it reads a completion. */
+Test(cq, an_extended_queue_is_armed_while_it_is_polled)
+{
+	struct ibv_cq_init_attr_ex init = { .cqe = DEPTH, .channel = e.channel };
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(e.context, &init);
+	struct pair p = { 0 };
+	struct ibv_cq *which;
+	void *context;
+
+	open_pair_on(&p, ibv_cq_ex_to_cq(cq));
+	post_many(p.qp[0], 0, 2);
+	start_poll(cq);
+	cr_assert_eq(ibv_req_notify_cq(p.cq, 0), 0);
+	ibv_end_poll(cq);
+	cr_assert_eq(ibv_get_cq_event(e.channel, &which, &context), 0);
+	cr_expect_eq(which, p.cq);
+	ibv_ack_cq_events(which, 1);
+	expect_in_order(p.cq, 1, 1);
+	close_pair(&p);
+}
+
 /* ---- overrun ---- */
 
 static bool next_event(enum ibv_event_type *type, int ms)
