@@ -241,8 +241,10 @@ static int listen_locked(struct rs_socket *s, int backlog)
 	if (s->state > RS_LISTENING)
 		return EINVAL;
 	s->stream.backlog = MAX_OF(1, MIN_OF(backlog, SOMAXCONN));
-	if (s->state == RS_LISTENING)
+	if (s->state == RS_LISTENING) {
+		rs_service_pause(s->fd, s->fd, false); /* the new backlog may have room */
 		return 0;
+	}
 	if (rdma_listen(s->stream.id, s->stream.backlog) != 0)
 		return errno;
 	s->stream.ready_end = &s->stream.ready;

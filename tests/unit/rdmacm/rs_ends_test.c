@@ -328,6 +328,22 @@ static void fill_listener(int waiting[2])
 	}
 }
 
+#define SHORT_MS 300
+
+Test(rs_ends, a_listener_with_a_larger_backlog_takes_those_that_wait)
+{
+	struct pollfd p = { .events = POLLOUT };
+	int waiting[2];
+
+	fill_listener(waiting);
+	p.fd = waiting[1];
+	cr_assert_eq(rpoll(&p, 1, SHORT_MS), 0, "it is connected beyond the backlog");
+	cr_assert_eq(rlisten(listener, 4), 0, "%s", strerror(errno));
+	cr_expect_eq(rpoll(&p, 1, WAIT_SECONDS * 1000), 1, "it is never connected");
+	rclose(waiting[0]);
+	rclose(waiting[1]);
+}
+
 Test(rs_ends, closed_while_connecting)
 {
 	struct connecting c = { .status = 0 };
