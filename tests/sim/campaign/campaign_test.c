@@ -19,7 +19,7 @@
 #define SEEDS	 50u /* not a whole number of units */
 #define FIRST	 1000u
 
-TestSuite(campaign, .timeout = 120);
+TestSuite(campaign, .timeout = 600);
 
 static char path[] = "/tmp/campaign_XXXXXX";
 static uint32_t *made; /* how often each seed of each setting was run, by all processes */

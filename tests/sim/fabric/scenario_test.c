@@ -37,7 +37,7 @@ static struct scenario_config small(enum scenario s, enum peers peers)
 }
 
 /* Each scenario with hosts of each kind: every message arrives once, in order and unchanged. */
-Test(scenario, all_of_them_with_all_makes, .timeout = 120)
+Test(scenario, all_of_them_with_all_makes, .timeout = 240)
 {
 	for (enum scenario s = 0; s < SCENARIOS; s++)
 		for (enum peers peers = 0; peers < PEERS; peers++)
@@ -55,7 +55,7 @@ Test(scenario, all_of_them_with_all_makes, .timeout = 120)
 			}
 }
 
-Test(scenario, every_operation, .timeout = 60)
+Test(scenario, every_operation, .timeout = 240)
 {
 	static const uint8_t opcode[] = { WORK_RDMA_WRITE, WORK_SEND, WORK_RDMA_READ };
 
@@ -72,7 +72,7 @@ Test(scenario, every_operation, .timeout = 60)
  * A receiver keeps packets that arrive early, so only lost packets are sent again. A receiver
  * without room for them is slower, but not stuck.
  */
-Test(scenario, a_receiver_without_room_is_not_stuck, .timeout = 60)
+Test(scenario, a_receiver_without_room_is_not_stuck, .timeout = 240)
 {
 	struct scenario_config c = small(SCENARIO_REORDER, PEERS_UROCE);
 	struct scenario_result r[2];
@@ -103,7 +103,7 @@ static struct scenario_config one_queue_pair(uint8_t opcode)
 }
 
 /* Frames that overtake others by up to 32 places do not count as lost: nothing is sent again. */
-Test(scenario, reordering_costs_nothing, .timeout = 60)
+Test(scenario, reordering_costs_nothing, .timeout = 240)
 {
 	static const uint8_t opcode[] = { WORK_RDMA_WRITE, WORK_SEND, WORK_RDMA_READ };
 
@@ -119,7 +119,7 @@ Test(scenario, reordering_costs_nothing, .timeout = 60)
 }
 
 /* Lost packets are found in round trips, and only they are sent again. */
-Test(scenario, a_loss_costs_round_trips_and_not_timeouts, .timeout = 60)
+Test(scenario, a_loss_costs_round_trips_and_not_timeouts, .timeout = 240)
 {
 	static const struct {
 		uint8_t opcode;
@@ -138,7 +138,7 @@ Test(scenario, a_loss_costs_round_trips_and_not_timeouts, .timeout = 60)
 	}
 }
 
-Test(scenario, the_seed_decides, .timeout = 60)
+Test(scenario, the_seed_decides, .timeout = 240)
 {
 	struct scenario_config c = small(SCENARIO_BOTTLENECK, PEERS_UROCE);
 	struct scenario_result a, b;
@@ -155,7 +155,7 @@ Test(scenario, the_seed_decides, .timeout = 60)
 /*
  * One sender alone, with nothing in its way, fills the line, and neither loses nor repeats packets.
  */
-Test(scenario, nothing_is_lost_without_reason, .timeout = 60)
+Test(scenario, nothing_is_lost_without_reason, .timeout = 240)
 {
 	for (enum peers peers = 0; peers < PEERS_MIXED; peers++) {
 		struct scenario_config c = small(SCENARIO_INCAST, peers);
@@ -170,7 +170,7 @@ Test(scenario, nothing_is_lost_without_reason, .timeout = 60)
 	}
 }
 
-Test(scenario, marks_come_with_a_threshold_only, .timeout = 60)
+Test(scenario, marks_come_with_a_threshold_only, .timeout = 240)
 {
 	struct scenario_config c = small(SCENARIO_INCAST, PEERS_DCQCN);
 	struct scenario_result r = run(&c);
@@ -184,7 +184,7 @@ Test(scenario, marks_come_with_a_threshold_only, .timeout = 60)
 }
 
 /* UC and UD share the line with a transfer: messages that arrive are whole, and some do arrive. */
-Test(scenario, what_nothing_acknowledges_beside, .timeout = 60)
+Test(scenario, what_nothing_acknowledges_beside, .timeout = 240)
 {
 	for (enum scenario s = 0; s < SCENARIOS; s++)
 		for (enum beside_kind kind = BESIDE_UC; kind <= BESIDE_UD; kind++) {
@@ -199,7 +199,7 @@ Test(scenario, what_nothing_acknowledges_beside, .timeout = 60)
 }
 
 /* rdma_cm shares the line: lost messages are repeated, and every connection is made and ended. */
-Test(scenario, connections_beside, .timeout = 60)
+Test(scenario, connections_beside, .timeout = 240)
 {
 	for (enum scenario s = 0; s < SCENARIOS; s++)
 		for (uint32_t lossy = 0; lossy < 2; lossy++) {
@@ -215,7 +215,7 @@ Test(scenario, connections_beside, .timeout = 60)
 }
 
 /* A peer without congestion control overflows the queue; the core notices that it fills. */
-Test(scenario, a_short_receive_ring_overflows, .timeout = 60)
+Test(scenario, a_short_receive_ring_overflows, .timeout = 240)
 {
 	struct scenario_config c = small(SCENARIO_MANY, PEERS_LINUX);
 	struct scenario_result r;
@@ -232,7 +232,7 @@ Test(scenario, a_short_receive_ring_overflows, .timeout = 60)
 	cr_expect_lt(r.overflowed, 10);
 }
 
-Test(scenario, a_port_that_refuses_loses_nothing, .timeout = 60)
+Test(scenario, a_port_that_refuses_loses_nothing, .timeout = 240)
 {
 	struct scenario_config c = small(SCENARIO_MANY, PEERS_UROCE);
 	struct scenario_result r;
@@ -252,7 +252,7 @@ Test(scenario, a_port_that_refuses_loses_nothing, .timeout = 60)
  * Each of them gives up after eight times 4.2 ms. A path that lets one packet go at a time must not
  * make them give up one after the other.
  */
-Test(scenario, all_find_out_together_that_a_peer_is_gone, .timeout = 60)
+Test(scenario, all_find_out_together_that_a_peer_is_gone, .timeout = 240)
 {
 	struct scenario_config c = small(SCENARIO_MANY, PEERS_UROCE);
 	struct scenario_result r;
@@ -289,7 +289,7 @@ static double share_beside_killed(struct scenario_config c, uint32_t gone, uint3
  * Packets to the dead would fill the window that all queue pairs to this peer share. Timers would
  * take seconds, and the measured time is ten milliseconds.
  */
-Test(scenario, those_whose_peer_is_killed_hold_up_no_others, .timeout = 60)
+Test(scenario, those_whose_peer_is_killed_hold_up_no_others, .timeout = 240)
 {
 	static const struct {
 		uint32_t gone, left, size;
@@ -320,7 +320,7 @@ Test(scenario, those_whose_peer_is_killed_hold_up_no_others, .timeout = 60)
 	}
 }
 
-Test(scenario, plots_itself, .timeout = 60)
+Test(scenario, plots_itself, .timeout = 240)
 {
 	struct scenario_config c = small(SCENARIO_BOTTLENECK, PEERS_UROCE);
 	char path[] = "/tmp/uroce-plot-XXXXXX", text[1 << 16];

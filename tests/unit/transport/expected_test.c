@@ -37,7 +37,7 @@ static void close_pair(void)
 	pair_close(&pair);
 }
 
-TestSuite(expected, .fini = close_pair, .timeout = 60);
+TestSuite(expected, .fini = close_pair, .timeout = 240);
 
 static struct end *end_of(uint32_t i)
 {

@@ -78,7 +78,7 @@ static void close_device(void)
 	free(made);
 }
 
-TestSuite(maxima, .init = open_device, .fini = close_device, .timeout = 120);
+TestSuite(maxima, .init = open_device, .fini = close_device, .timeout = 240);
 
 /* `there`: how many there are already. */
 static void fill(const char *what, int most, int there, void *(*make)(void), int (*destroy)(void *))
