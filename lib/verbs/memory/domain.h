@@ -28,6 +28,12 @@ static inline bool domain_is_single_threaded(struct ibv_pd *pd)
 	return pd != NULL && pd_of(pd)->td != NULL;
 }
 
+/* Whether they stand for one protection domain: a parent domain stands for the one inside it. */
+static inline bool is_same_domain(const struct ibv_pd *a, const struct ibv_pd *b)
+{
+	return a->context == b->context && a->handle == b->handle;
+}
+
 static inline bool is_parent_domain(struct ibv_pd *pd)
 {
 	return pd_of(pd)->inner != NULL;

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "queue/fence.h"
+#include "verbs/memory/domain.h"
 #include "verbs/memory/mw.h"
 #include "verbs/queues/qp.h"
 #include "verbs/queues/raw.h"
@@ -190,7 +191,7 @@ static int write_operation(struct qp *qp, struct send_work *w, const struct ibv_
 int send_write_datagram(const struct qp *qp, struct send_work *w, const struct ibv_ah *ah,
 			uint32_t remote_qpn, uint32_t remote_qkey)
 {
-	if (ah == NULL || ah->pd != qp->ibv.qp_base.pd)
+	if (ah == NULL || !is_same_domain(ah->pd, qp->ibv.qp_base.pd))
 		return EINVAL;
 	w->ah = ah->handle;
 	w->remote_qpn = remote_qpn;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "rig/endpoint.h"
+#include "rig/ud.h"
 
 static struct endpoint e;
 
@@ -194,4 +195,28 @@ Test(domain, a_protection_domain_stays_while_a_parent_domain_has_it)
 	cr_expect_eq(ibv_dealloc_pd(outer), 0);
 	cr_expect_eq(ibv_dealloc_pd(domain), 0);
 	cr_expect_eq(ibv_dealloc_pd(pd), 0);
+}
+
+/* ibv_alloc_parent_domain(3): "completely interchangeable with the struct ibv_pd used to create it". */
+static void send_between(struct endpoint *of_queues, struct endpoint *of_handle)
+{
+	struct ibv_qp *from = ud_open(of_queues, UD_QKEY), *to = ud_open(of_queues, UD_QKEY);
+	struct ibv_ah *ah = ud_self(of_handle, GID_INDEX);
+	struct ibv_wc received;
+
+	ud_one_datagram(of_queues, ah, from, to, &received);
+	cr_expect_eq(ibv_destroy_ah(ah), 0);
+	cr_expect_eq(ibv_destroy_qp(from), 0);
+	cr_expect_eq(ibv_destroy_qp(to), 0);
+}
+
+Test(domain, a_datagram_needs_an_address_handle_of_the_domain_or_of_the_one_inside)
+{
+	struct endpoint outer = e;
+
+	outer.pd = parent_of(e.pd, NULL, NULL);
+	cr_assert_not_null(outer.pd, "%m");
+	send_between(&outer, &e);
+	send_between(&e, &outer);
+	cr_expect_eq(ibv_dealloc_pd(outer.pd), 0);
 }
