@@ -74,6 +74,7 @@ static void stale_cq(struct verbs_object *o, void *argument)
 	struct cq *cq = container_of_type(o, struct cq, object);
 
 	queue_lock_init(&cq->lock);
+	cq->poller = 0;
 	cq->stale = true;
 }
 

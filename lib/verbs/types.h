@@ -147,6 +147,7 @@ struct cq {
 	bool tells_wallclock;
 	uint64_t wallclock; /* CLOCK_REALTIME minus the engine's clock, at the last start_poll */
 	struct completion current; /* between start_poll and end_poll */
+	pthread_t poller; /* atomic: the thread between start_poll and end_poll; 0: none */
 	struct verbs_object object;
 	struct channel *channel;
 };

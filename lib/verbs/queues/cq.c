@@ -17,6 +17,21 @@
 
 static_assert((int)IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN == (int)CQ_FLAG_IGNORE_OVERRUN, "verbs.h");
 
+/* Relaxed: only the thread that wrote itself there finds itself. */
+bool cq_lock(struct cq *cq)
+{
+	if (pthread_equal(__atomic_load_n(&cq->poller, __ATOMIC_RELAXED), pthread_self()))
+		return false;
+	queue_lock(&cq->lock);
+	return true;
+}
+
+void cq_unlock(struct cq *cq, bool locked)
+{
+	if (locked)
+		queue_unlock(&cq->lock);
+}
+
 /*
  * The queue pair's unpolled completions are forgotten, because another one with its handle may come.
  * The caller holds cq->lock.
@@ -42,9 +57,9 @@ static void enter(struct cq *cq, struct qp *qp)
 int cq_add_qp(struct cq *cq, struct qp *qp)
 {
 	struct domain_memory more = { 0 }, old = { 0 };
+	bool locked = cq_lock(cq);
 	uint32_t have = 0;
 
-	queue_lock(&cq->lock);
 	for (;;) {
 		uint32_t wanted = handle_map_wanted(&cq->qps);
 
@@ -53,13 +68,13 @@ int cq_add_qp(struct cq *cq, struct qp *qp)
 		/*
 		 * Allocates without the lock. The map may have changed when we have the lock again.
 		 */
-		queue_unlock(&cq->lock);
+		cq_unlock(cq, locked);
 		domain_free(cq->domain, &more, DOMAIN_CQ);
 		if (domain_alloc(cq->domain, &more, wanted * sizeof(struct handle_slot),
 				 DOMAIN_CQ) != 0)
 			return ENOMEM;
 		have = wanted;
-		queue_lock(&cq->lock);
+		locked = cq_lock(cq);
 	}
 	if (handle_map_wanted(&cq->qps) != cq->qps.slots) {
 		handle_map_grow(&cq->qps, more.address, have);
@@ -69,20 +84,21 @@ int cq_add_qp(struct cq *cq, struct qp *qp)
 		old = more;
 	}
 	enter(cq, qp);
-	queue_unlock(&cq->lock);
+	cq_unlock(cq, locked);
 	domain_free(cq->domain, &old, DOMAIN_CQ);
 	return 0;
 }
 
 void cq_remove_qp(struct cq *cq, struct qp *qp)
 {
-	queue_lock(&cq->lock);
+	bool locked = cq_lock(cq);
+
 	/* Otherwise a successor has the handle, and cq_add_qp has done this. */
 	if (handle_map_get(&cq->qps, qp->handle) == qp) {
 		forget(cq, qp->handle);
 		handle_map_remove(&cq->qps, qp->handle);
 	}
-	queue_unlock(&cq->lock);
+	cq_unlock(cq, locked);
 }
 
 static uint32_t flags_of(const struct ibv_cq_init_attr_ex *init)

@@ -5,6 +5,14 @@
 
 #include "verbs/types.h"
 
+/*
+ * Take and give back cq->lock in calls that a thread may make between ibv_start_poll and
+ * ibv_end_poll: creating, resetting and destroying queue pairs. cq_lock returns false if this thread
+ * has held the lock since ibv_start_poll. Its result is for cq_unlock.
+ */
+bool cq_lock(struct cq *cq);
+void cq_unlock(struct cq *cq, bool locked);
+
 /* Adds a queue pair that completes into the CQ. Returns 0 or ENOMEM. Takes cq->lock. */
 int cq_add_qp(struct cq *cq, struct qp *qp);
 /* Removes the queue pair and forgets its unpolled completions. Takes cq->lock. */

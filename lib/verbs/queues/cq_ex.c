@@ -39,6 +39,8 @@ static int start_poll(struct ibv_cq_ex *ibv, struct ibv_poll_cq_attr *attr)
 	error = next(cq);
 	if (error != 0)
 		queue_unlock(&cq->lock);
+	else
+		__atomic_store_n(&cq->poller, pthread_self(), __ATOMIC_RELAXED);
 	return error;
 }
 
@@ -49,6 +51,7 @@ static int next_poll(struct ibv_cq_ex *ibv)
 
 static void end_poll(struct ibv_cq_ex *ibv)
 {
+	__atomic_store_n(&own(ibv)->poller, 0, __ATOMIC_RELAXED);
 	queue_unlock(&own(ibv)->lock);
 }
 

@@ -93,9 +93,10 @@ bool cq_take(struct cq *cq, struct completion *c)
 
 void cq_forget_qp(struct cq *cq, const struct qp *qp)
 {
-	queue_lock(&cq->lock);
+	bool locked = cq_lock(cq);
+
 	cq_forget(&cq->backlog, cq->ring, qp->handle);
-	queue_unlock(&cq->lock);
+	cq_unlock(cq, locked);
 }
 
 bool cq_take_when_empty(struct cq *cq, struct completion *c)

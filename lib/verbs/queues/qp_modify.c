@@ -104,15 +104,15 @@ EXPORT void uroce_attributes_from_engine(struct ibv_qp_attr *a, const struct qp_
  */
 static void forget_queue(struct work_queue *q, struct ibv_cq *cq, const uint32_t *posted)
 {
-	if (cq != NULL)
-		queue_lock(&cq_of(cq)->lock);
+	bool locked = cq != NULL && cq_lock(cq_of(cq));
+
 	queue_lock(&q->lock);
 	__atomic_store_n(&q->posted, __atomic_load_n(posted, __ATOMIC_ACQUIRE), __ATOMIC_RELAXED);
 	__atomic_store_n(&q->done, q->posted, __ATOMIC_RELAXED);
 	__atomic_store_n(&q->signaled_polled, q->signaled_posted, __ATOMIC_RELAXED);
 	queue_unlock(&q->lock);
 	if (cq != NULL)
-		queue_unlock(&cq_of(cq)->lock);
+		cq_unlock(cq_of(cq), locked);
 }
 
 static void count_resets(struct work_queue *q, uint32_t more)

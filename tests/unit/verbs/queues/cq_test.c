@@ -475,6 +475,29 @@ Test(cq, an_extended_queue_is_armed_while_it_is_polled)
 	close_pair(&p);
 }
 
+/* A server that reads a completion may make a queue pair, or end one, before it reads the next. */
+Test(cq, queue_pairs_come_and_go_while_an_extended_queue_is_polled)
+{
+	struct ibv_cq_ex *cq = extended(IBV_WC_STANDARD_FLAGS, 0, 64);
+	struct pair p = { 0 }, other = { 0 };
+
+	open_pair_on(&p, ibv_cq_ex_to_cq(cq));
+	post_many(p.qp[0], 7, 2);
+	start_poll(cq);
+	open_pair_on(&other, p.cq);
+	post_many(other.qp[0], 1, 1);
+	for (int i = 0; i < 2; i++) {
+		struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+
+		cr_expect_eq(ibv_modify_qp(other.qp[i], &reset, IBV_QP_STATE), 0);
+		cr_expect_eq(ibv_destroy_qp(other.qp[i]), 0);
+	}
+	cr_expect_eq(cq->wr_id, 7, "the completion stays");
+	ibv_end_poll(cq);
+	expect_in_order(p.cq, 8, 1);
+	close_pair(&p);
+}
+
 /* ---- overrun ---- */
 
 static bool next_event(enum ibv_event_type *type, int ms)
