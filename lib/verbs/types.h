@@ -192,7 +192,7 @@ struct qp {
 	uint32_t lcore; /* the lcore that these three lead to */
 	uint32_t handle;
 	uint32_t max_inline;
-	uint32_t mtu; /* of the port: octets of the longest datagram */
+	uint32_t mtu; /* UD: octets of the longest datagram */
 	uint32_t opcodes; /* carries.h: the opcodes that the queue pair carries */
 	uint32_t send_flags; /* carries.h: the flags that its requests may have */
 	uint8_t sig_all;

@@ -4,6 +4,7 @@
  * namespace of with_netdev.sh, with an engine on wire0.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #include "rig/endpoint.h"
 #include "rig/engine_objects.h"
+#include "rig/ud.h"
 
 /* The next event is this one, of port 1. */
 static void expect_event(struct ibv_context *context, enum ibv_event_type type)
@@ -106,6 +108,39 @@ Test(port, the_mtu_changes_and_changes_back, .timeout = 120)
 	expect_event(context, IBV_EVENT_PORT_ACTIVE);
 	cr_expect_eq(active_mtu_of(context), IBV_MTU_1024);
 	cr_expect_eq(ibv_close_device(context), 0);
+}
+
+/* The program opened the device when the MTU was smaller. */
+Test(port, a_new_datagram_queue_pair_has_the_mtu_that_the_port_has_now, .timeout = 120)
+{
+	struct ibv_context *first = open_only_device();
+	struct ibv_wc wc;
+	struct endpoint e;
+	struct ibv_ah *ah;
+	struct ibv_qp *qp;
+
+	command("ip link set wire0 mtu 700");
+	expect_event(first, IBV_EVENT_PORT_ACTIVE);
+	cr_expect_eq(ibv_close_device(first), 0);
+	first = open_only_device();
+	cr_assert_eq(active_mtu_of(first), IBV_MTU_512);
+	command("ip link set wire0 mtu 1500");
+	expect_event(first, IBV_EVENT_PORT_ACTIVE);
+	cr_assert_eq(active_mtu_of(first), IBV_MTU_1024);
+	endpoint_open(&e);
+	qp = ud_open(&e, UD_QKEY);
+	ah = ud_self(&e, GID_INDEX);
+	ud_receive(&e, qp, 0, 2048);
+	cr_assert_eq(ud_send(&e, qp, ah, qp->qp_num, UD_QKEY, 4096, 1024), 0);
+	for (int i = 0; i < 2; i++) {
+		poll_completions(e.cq, &wc, 1, "a datagram");
+		cr_expect_eq(wc.status, IBV_WC_SUCCESS);
+	}
+	cr_expect_eq(ud_send(&e, qp, ah, qp->qp_num, UD_QKEY, 4096, 1025), EINVAL);
+	cr_expect_eq(ibv_destroy_ah(ah), 0);
+	cr_expect_eq(ibv_destroy_qp(qp), 0);
+	endpoint_close(&e);
+	cr_expect_eq(ibv_close_device(first), 0);
 }
 
 /* The index of an IPv4 address of 10.77.0.0/24 in the GID table, or -1. */
