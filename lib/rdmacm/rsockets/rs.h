@@ -243,9 +243,10 @@ void rs_arm(struct rs_socket *s);
 /* Call when the completion channel is readable: takes its events and wakes other threads. */
 void rs_take_events(struct rs_socket *s);
 /*
- * Waits until the condition is true. 0, EINTR, or EAGAIN: it is false, and the call must not wait.
- * Releases the lock while it sleeps. The thread may be cancelled there, if the call holds one
- * reference and took send_lock or receive_lock with rs_direction_begin.
+ * Waits until the condition is true. 0; EINTR: a signal came whose handler may be one without
+ * SA_RESTART; or EAGAIN: it is false, and the call must not wait. Releases the lock while it sleeps.
+ * The thread may be cancelled there, if the call holds one reference and took send_lock or
+ * receive_lock with rs_direction_begin.
  */
 int rs_wait(struct rs_socket *s, rs_condition *is_true, bool must_not_wait);
 /* The same when a socket ends. Signals do not interrupt it. EAGAIN after `patience_ms`. */

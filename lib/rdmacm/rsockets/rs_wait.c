@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Waiting in one socket. */
 #include <poll.h>
+#include <signal.h>
 
 #include "rdmacm/rsockets/rs.h"
 
@@ -120,7 +121,41 @@ static int sleep_once(struct sleep *z, int patience_ms)
 	return error;
 }
 
-/* `end` -1: there is none, and then a signal ends the sleep, too. */
+/* Whether this thread may have run a handler of the signal, and its flags. */
+static bool has_handler(int signal, const sigset_t *blocked, int *flags)
+{
+	struct sigaction act;
+
+	if (sigismember(blocked, signal) != 0 || sigaction(signal, NULL, &act) != 0 ||
+	    act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN)
+		return false;
+	*flags = act.sa_flags;
+	return true;
+}
+
+/*
+ * recv(2) and its like go on after a handler with SA_RESTART, and poll(2) never does (signal(7)). A
+ * signal has ended poll(2), and nothing says which one. So the call goes on if all handlers that may
+ * have run restart calls. None: it was there for one signal only.
+ */
+static bool handlers_restart_calls(void)
+{
+	bool restart = false;
+	sigset_t blocked;
+	int flags;
+
+	pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+	for (int signal = 1; signal <= SIGRTMAX; signal++) {
+		if (!has_handler(signal, &blocked, &flags))
+			continue;
+		if ((flags & SA_RESTART) == 0)
+			return false;
+		restart = true;
+	}
+	return restart;
+}
+
+/* `end` -1: there is none, and then a signal may end the sleep, too. */
 static int sleep_until(struct sleep *z, rs_condition *is_true, int64_t end)
 {
 	int error = rs_sleeper_begin(&z->sleeper, z->s);
@@ -134,7 +169,7 @@ static int sleep_until(struct sleep *z, rs_condition *is_true, int64_t end)
 		if (is_true(z->s))
 			break;
 		error = left == 0 ? EAGAIN : sleep_once(z, left);
-		if (error == EINTR && end >= 0)
+		if (error == EINTR && (end >= 0 || handlers_restart_calls()))
 			error = 0;
 		if (error != 0 || is_true(z->s))
 			break;

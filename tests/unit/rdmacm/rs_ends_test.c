@@ -317,6 +317,66 @@ Test(rs_ends, a_thread_that_polls_is_cancelled)
 	cancel_and_go_on(poll_for_ever);
 }
 
+/* ---- signals between two threads ---- */
+
+static void count(int signal)
+{
+	(void)signal;
+	ticks++;
+}
+
+/* Interrupts the thread twice while it waits in rrecv(), then sends it an octet. */
+static void *interrupt_twice(void *argument)
+{
+	const pid_t *whom = argument;
+	const struct timespec nap = { .tv_nsec = 1000000 };
+
+	for (int i = 1; i <= 2; i++) {
+		await_sleep(whom);
+		syscall(SYS_tgkill, getpid(), *whom, SIGUSR1);
+		for (int j = 0; j < WAIT_SECONDS * 1000 && ticks < i; j++)
+			nanosleep(&nap, NULL);
+	}
+	cr_expect_eq(ticks, 2, "the signals do not come");
+	cr_expect_eq(rsend(caller, "x", 1, 0), 1);
+	return NULL;
+}
+
+/* What rrecv() returns while signals with a handler of these flags come, and its errno. */
+static ssize_t receive_interrupted(int flags, int *error)
+{
+	struct sigaction act = { .sa_handler = count, .sa_flags = flags };
+	pid_t self = (pid_t)syscall(SYS_gettid);
+	pthread_t thread;
+	ssize_t n;
+	char octet;
+
+	cr_assert_eq(sigaction(SIGUSR1, &act, NULL), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, interrupt_twice, &self), 0);
+	n = rrecv(called, &octet, 1, 0);
+	*error = errno;
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	return n;
+}
+
+/* As in recv(2): signal(7), "Interruption of system calls and library functions by signal handlers". */
+Test(rs_ends, a_handler_that_restarts_calls_does_not_end_them)
+{
+	int error;
+
+	cr_expect_eq(receive_interrupted(SA_RESTART, &error), 1, "%s", strerror(error));
+}
+
+Test(rs_ends, another_handler_ends_them)
+{
+	int error;
+
+	cr_expect_eq(receive_interrupted(0, &error), -1);
+	cr_expect_eq(error, EINTR, "%s", strerror(error));
+}
+
+/* ---- listeners ---- */
+
 /* Fills the backlog of the listener and that of the engine. */
 static void fill_listener(int waiting[2])
 {
