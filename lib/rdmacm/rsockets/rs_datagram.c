@@ -43,6 +43,8 @@ int rs_datagrams_bind(struct rs_socket *s, const struct sockaddr *a, socklen_t l
 
 static int connect_locked(struct rs_socket *s, const struct sockaddr *a, socklen_t length)
 {
+	struct sockaddr_storage peer = { 0 };
+	socklen_t peer_length = sizeof(peer);
 	struct rs_destination *d;
 	int error = a == NULL ? EFAULT : connect(s->fd, a, length) == 0 ? 0 : errno;
 
@@ -55,8 +57,11 @@ static int connect_locked(struct rs_socket *s, const struct sockaddr *a, socklen
 	error = rs_check_address(s, a, length);
 	if (error == 0)
 		error = serve(s);
+	/* The kernel's form of the address, in which datagrams name their sender. */
+	if (error == 0 && getpeername(s->fd, (struct sockaddr *)&peer, &peer_length) != 0)
+		error = errno;
 	if (error == 0)
-		error = rs_destination_for(s, a, &d);
+		error = rs_destination_for(s, (struct sockaddr *)&peer, &d);
 	if (error == 0)
 		s->datagrams.peer = s->datagrams.last = d;
 	return error;
@@ -151,6 +156,14 @@ static uint32_t scope_of(const struct sockaddr_storage *a)
 		       : 0;
 }
 
+/* As with UDP, a connected socket receives from its peer only. */
+static bool is_welcome(const struct rs_socket *s, const struct sockaddr_storage *source)
+{
+	const struct rs_destination *peer = s->datagrams.peer;
+
+	return peer == NULL || rs_same_address(&peer->address, source);
+}
+
 static void take_received(struct rs_socket *s, struct rs_local *l, const struct ibv_wc *wc)
 {
 	uint32_t slot = (uint32_t)wc->wr_id;
@@ -165,7 +178,7 @@ static void take_received(struct rs_socket *s, struct rs_local *l, const struct 
 	}
 	length = wc->byte_len > GRH ? wc->byte_len - GRH : 0;
 	header = rs_datagram_load(&source, octets, length, scope_of(&l->address));
-	if (header > 0)
+	if (header > 0 && is_welcome(s, &source))
 		rs_deliver(s, &source, octets + header, length - header);
 	error = rs_local_post_receive(l, slot);
 	if (error != 0)

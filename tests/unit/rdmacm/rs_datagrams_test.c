@@ -137,6 +137,42 @@ Test(rs_datagrams, a_peer_that_came_back_is_sent_to)
 	}
 }
 
+static int bound(struct sockaddr_in *address_of)
+{
+	socklen_t length = sizeof(*address_of);
+	int socket = rsocket(AF_INET, SOCK_DGRAM, 0);
+
+	cr_assert_geq(socket, 0, "%s", strerror(errno));
+	cr_assert_eq(rbind(socket, address(address_of, OWN_ADDRESS, 0), length), 0);
+	cr_assert_eq(rgetsockname(socket, (struct sockaddr *)address_of, &length), 0);
+	return socket;
+}
+
+/* connect(2): its peer is "the only address from which datagrams are received". */
+Test(rs_datagrams, a_connected_socket_hears_its_peer_only)
+{
+	struct sockaddr_in peer;
+	int c = bound(&peer);
+	uint32_t number = 7;
+
+	for (uint32_t i = 0; i < 200; i++) { /* by b's queue pair, after the first ones */
+		send_number(i);
+		cr_assert_eq(receive_number("number", i), i);
+	}
+	cr_assert_eq(rconnect(b, (struct sockaddr *)&peer, sizeof(peer)), 0, "%s", strerror(errno));
+	send_number(0);
+	cr_expect(!comes(b, 100), "it hears another socket");
+	cr_assert_eq(rsendto(c, &number, sizeof(number), 0, (struct sockaddr *)&to, sizeof(to)),
+		     sizeof(number));
+	cr_expect_eq(receive_number("the peer's", 0), 7);
+	cr_assert_eq(
+		rconnect(b, &(struct sockaddr){ .sa_family = AF_UNSPEC }, sizeof(struct sockaddr)),
+		0);
+	send_number(8);
+	cr_expect_eq(receive_number("number", 8), 8, "it has no peer any more");
+	cr_expect_eq(rclose(c), 0);
+}
+
 /* ---- any peer can send to it ---- */
 
 static unsigned int descriptors(void)
