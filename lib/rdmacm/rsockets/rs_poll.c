@@ -15,9 +15,9 @@ static short revents_of_stream(struct rs_socket *s, short events)
 	short found = 0;
 
 	if (s->state == RS_LISTENING)
-		return s->stream.ready != NULL ? events & POLLIN : 0;
+		return s->stream.ready != NULL ? events & (POLLIN | POLLRDNORM) : 0;
 	if (s->state == RS_REFUSED)
-		return (short)((events & (POLLIN | POLLOUT)) | POLLERR);
+		return (short)((events & (POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM)) | POLLERR);
 	if (s->state < RS_CONNECTED)
 		return 0;
 	if (rs_has_data_or_gone(s))

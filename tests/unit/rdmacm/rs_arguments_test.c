@@ -206,6 +206,28 @@ Test(rs_arguments, poll_reports_both_kinds)
 	close(ends[1]);
 }
 
+/* poll(2): POLLRDNORM is equivalent to POLLIN, POLLWRNORM to POLLOUT. */
+Test(rs_arguments, poll_knows_both_names)
+{
+	struct sockaddr_in a, nowhere;
+	int listener = rs_listening(&a), refused = rsocket(AF_INET, SOCK_STREAM, 0);
+	struct pollfd p = { .fd = listener, .events = POLLRDNORM };
+	struct pollfd r = { .fd = refused, .events = POLLRDNORM | POLLWRNORM };
+
+	cr_assert_eq(rfcntl(s, F_SETFL, O_NONBLOCK), 0);
+	FAILS(rconnect(s, (struct sockaddr *)&a, sizeof(a)), EINPROGRESS);
+	cr_expect_eq(rpoll(&p, 1, WAIT_SECONDS * 1000), 1, "the listener");
+	cr_expect_eq(p.revents, POLLRDNORM);
+	p = (struct pollfd){ .fd = s, .events = POLLWRNORM };
+	cr_expect_eq(rpoll(&p, 1, WAIT_SECONDS * 1000), 1);
+	cr_expect_eq(p.revents, POLLWRNORM);
+	FAILS(rconnect(refused, address(&nowhere, OWN_ADDRESS, 9), sizeof(a)), ECONNREFUSED);
+	cr_expect_eq(rpoll(&r, 1, 0), 1);
+	cr_expect_eq(r.revents, POLLRDNORM | POLLWRNORM | POLLERR);
+	cr_expect_eq(rclose(refused), 0);
+	cr_expect_eq(rclose(listener), 0);
+}
+
 /* Small sets are on the stack, larger ones are allocated. */
 Test(rs_arguments, poll_takes_few_and_many)
 {
