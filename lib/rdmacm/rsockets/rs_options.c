@@ -30,6 +30,9 @@ static int set_reuse_address(struct rs_socket *s, int value)
 {
 	int error = set_on_id(s, RDMA_OPTION_ID_REUSEADDR, &value, sizeof(value));
 
+	/* rdma_cm refuses what comes too late. A program may set it at any time (socket(7)). */
+	if (error == EINVAL && s->state != RS_NEW)
+		error = 0;
 	if (error == 0)
 		s->options.reuse_address = value != 0;
 	return error;

@@ -150,6 +150,21 @@ Test(rs_options, flags_of_the_descriptor)
 	cr_expect_eq(errno, EOPNOTSUPP);
 }
 
+/* socket(7) lets a program set it at any time. It counts when the socket is bound. */
+Test(rs_options, reused_addresses_of_bound_sockets)
+{
+	struct sockaddr_in a;
+	int listener = rs_listening(&a), called = rs_connect_stream(listener, &a);
+
+	for (int value = 1; value >= 0; value--) {
+		cr_expect_eq(rs_set(listener, SOL_SOCKET, SO_REUSEADDR, value), 0, "%d", value);
+		cr_expect_eq(rs_set(called, SOL_SOCKET, SO_REUSEADDR, value), 0, "%d", value);
+		cr_expect_eq(rs_ask(called, SOL_SOCKET, SO_REUSEADDR), value);
+	}
+	cr_expect_eq(rclose(called), 0);
+	cr_expect_eq(rclose(listener), 0);
+}
+
 /* ---- of a connection ---- */
 
 Test(rs_options, of_a_connection)
