@@ -408,16 +408,33 @@ static int error_of(const struct rdma_cm_event *event)
 	return event->status > 0 ? ECONNREFUSED : -event->status;
 }
 
+/*
+ * The next event of a synchronous id. ADDR_CHANGE is left out: it is a hint that may come at any
+ * time, and completes no call. 0, or -1 with errno.
+ */
+static int next_completion(struct id *id, struct rdma_cm_event **event)
+{
+	while (rdma_get_cm_event(id->rdma.channel, event) == 0) {
+		if ((*event)->event != RDMA_CM_EVENT_ADDR_CHANGE)
+			return 0;
+		rdma_ack_cm_event(*event);
+	}
+	return -1;
+}
+
 int id_complete(struct id *id)
 {
+	struct rdma_cm_event *event;
+
 	if (!id->sync)
 		return 0;
 	id_drop_event(id);
 	if (id->told_gone)
 		return result(ENODEV);
-	if (rdma_get_cm_event(id->rdma.channel, &id->rdma.event) != 0)
+	if (next_completion(id, &event) != 0)
 		return -1;
-	return result(error_of(id->rdma.event));
+	id->rdma.event = event;
+	return result(error_of(event));
 }
 
 /*
@@ -438,7 +455,7 @@ EXPORT int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 	id_drop_event(listener);
 	if (listener->told_gone)
 		return result(ENODEV);
-	if (rdma_get_cm_event(listen->channel, &event) != 0)
+	if (next_completion(listener, &event) != 0)
 		return -1;
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
 		error = error_of(event) != 0 ? error_of(event) : EINVAL;
