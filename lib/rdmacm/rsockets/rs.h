@@ -172,6 +172,15 @@ static inline bool rs_must_not_wait(const struct rs_socket *s, int flags)
 	return (s->status_flags & O_NONBLOCK) || (flags & MSG_DONTWAIT);
 }
 
+/* Asynchronous errors are reported once. The caller holds the lock. 0: there is none. */
+static inline int rs_take_error(struct rs_socket *s)
+{
+	int error = s->error;
+
+	s->error = 0;
+	return error;
+}
+
 /* ---- rs_defaults.c ---- */
 
 struct rs_defaults {

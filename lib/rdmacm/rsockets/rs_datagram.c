@@ -302,8 +302,10 @@ static int send_locked(struct rs_socket *s, const struct sockaddr *to, const uin
 		       size_t length, int flags)
 {
 	struct rs_destination *d = s->datagrams.peer;
-	int error = serve(s);
+	int error = s->datagrams.broken == 0 ? rs_take_error(s) : 0;
 
+	if (error == 0)
+		error = serve(s);
 	if (error == 0 && to != NULL)
 		error = rs_destination_for(s, to, &d);
 	if (error == 0 && d == NULL)

@@ -69,7 +69,7 @@ bool rs_datagram_waits(struct rs_socket *s)
 
 static bool waits_or_gone(struct rs_socket *s)
 {
-	return rs_datagram_waits(s) || !s->readable || s->datagrams.broken != 0;
+	return rs_datagram_waits(s) || !s->readable || s->datagrams.broken != 0 || s->error != 0;
 }
 
 static ssize_t receive_locked(struct rs_socket *s, struct rs_cursor *c, size_t room, int flags,
@@ -83,8 +83,10 @@ static ssize_t receive_locked(struct rs_socket *s, struct rs_cursor *c, size_t r
 		error = EBADF;
 	if (error != 0)
 		return result(error);
-	if (!rs_datagram_waits(s)) /* after rshutdown(), or a queue pair failed */
-		return s->readable ? result(s->datagrams.broken) : 0;
+	if (!rs_datagram_waits(s)) { /* after rshutdown(), or there is an error */
+		error = rs_take_error(s);
+		return s->readable ? result(error != 0 ? error : s->datagrams.broken) : 0;
+	}
 	d = (flags & MSG_PEEK) ? s->datagrams.first : take_first(s);
 	n = MIN_OF(room, d->length);
 	rs_copy_to(c, d->octets, n);

@@ -221,19 +221,11 @@ EXPORT int rsetsockopt(int socket, int level, int optname, const void *optval, s
 
 /* ---- get ---- */
 
-static int take_error(struct rs_socket *s)
-{
-	int error = s->error;
-
-	s->error = 0;
-	return error;
-}
-
 static int get_socket(struct rs_socket *s, int name, int *value)
 {
 	switch (name) {
 	case SO_ERROR:
-		*value = take_error(s);
+		*value = rs_take_error(s);
 		return 0;
 	case SO_REUSEADDR:
 		*value = s->options.reuse_address;

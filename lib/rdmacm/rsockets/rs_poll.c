@@ -45,9 +45,11 @@ static short revents_of_datagrams(struct rs_socket *s, short events)
 	if (!s->readable)
 		found |= (events & POLLRDHUP) | (s->writable ? 0 : POLLHUP);
 	/* Unread datagrams come first. */
-	if (s->datagrams.broken != 0 && !rs_datagram_waits(s))
+	if (rs_datagram_waits(s))
+		return found;
+	if (s->datagrams.broken != 0)
 		found |= (events & (POLLIN | POLLRDNORM)) | POLLERR;
-	return found;
+	return s->error != 0 ? found | POLLERR : found;
 }
 
 short rs_revents(struct rs_socket *s, short events)

@@ -38,6 +38,18 @@ static void take(struct rs_socket *s, const uint8_t *octets, size_t length,
 		rs_deliver(s, from, octets + header, length - header);
 }
 
+/*
+ * As udp(7), a connected socket reports what came back for an earlier datagram: ECONNREFUSED, if the
+ * peer has no such port.
+ */
+static void report(struct rs_socket *s, int error)
+{
+	if (error == EAGAIN || error == EINTR || s->datagrams.peer == NULL)
+		return;
+	s->error = error;
+	rs_wake(s);
+}
+
 void rs_udp_progress(struct rs_socket *s)
 {
 	uint8_t octets[RS_UDP_HEADER_MAX + LIMIT_RS_DATAGRAM];
@@ -50,8 +62,10 @@ void rs_udp_progress(struct rs_socket *s)
 		memset(&from, 0, sizeof(from));
 		n = recvfrom(s->fd, octets, sizeof(octets), MSG_DONTWAIT, (struct sockaddr *)&from,
 			     &from_length);
-		if (n < 0)
-			break; /* may also be the ICMP error of an earlier datagram */
+		if (n < 0) {
+			report(s, errno);
+			break;
+		}
 		take(s, octets, (size_t)n, &from);
 	}
 }

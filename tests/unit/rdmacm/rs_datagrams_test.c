@@ -137,6 +137,13 @@ Test(rs_datagrams, a_peer_that_came_back_is_sent_to)
 	}
 }
 
+#define FAILS(call, error)                                                                    \
+	do {                                                                                  \
+		errno = 0;                                                                    \
+		cr_expect_eq((long)(call), -1, "%s", #call);                                  \
+		cr_expect_eq(errno, error, "%s: %s, not %s", #call, strerror(errno), #error); \
+	} while (0)
+
 static int bound(struct sockaddr_in *address_of)
 {
 	socklen_t length = sizeof(*address_of);
@@ -171,6 +178,29 @@ Test(rs_datagrams, a_connected_socket_hears_its_peer_only)
 	send_number(8);
 	cr_expect_eq(receive_number("number", 8), 8, "it has no peer any more");
 	cr_expect_eq(rclose(c), 0);
+}
+
+/* udp(7): an error of an earlier datagram is reported once, and only to a connected socket. */
+Test(rs_datagrams, a_peer_that_is_not_there_is_reported)
+{
+	struct pollfd p = { .fd = a };
+	char octet;
+
+	cr_assert_eq(rclose(b), 0);
+	cr_assert_eq(rsendto(a, "x", 1, 0, (struct sockaddr *)&to, sizeof(to)), 1);
+	cr_expect_eq(rpoll(&p, 1, 100), 0, "it has no peer");
+	cr_assert_eq(rconnect(a, (struct sockaddr *)&to, sizeof(to)), 0);
+	cr_assert_eq(rsend(a, "x", 1, 0), 1);
+	FAILS(rrecv(a, &octet, 1, 0), ECONNREFUSED);
+	FAILS(rrecv(a, &octet, 1, MSG_DONTWAIT), EAGAIN);
+	cr_assert_eq(rsend(a, "x", 1, 0), 1);
+	cr_assert_eq(rpoll(&p, 1, WAIT_SECONDS * 1000), 1);
+	cr_expect_eq(p.revents, POLLERR);
+	FAILS(rsend(a, "x", 1, 0), ECONNREFUSED);
+	b = bound(&to);
+	cr_assert_eq(rconnect(a, (struct sockaddr *)&to, sizeof(to)), 0);
+	send_number(7);
+	cr_expect_eq(receive_number("number", 7), 7, "it goes on with another peer");
 }
 
 /* ---- any peer can send to it ---- */
@@ -227,13 +257,6 @@ Test(rs_datagrams, strangers_use_bounded_memory)
 }
 
 /* ---- shut down ---- */
-
-#define FAILS(call, error)                                                                    \
-	do {                                                                                  \
-		errno = 0;                                                                    \
-		cr_expect_eq((long)(call), -1, "%s", #call);                                  \
-		cr_expect_eq(errno, error, "%s: %s, not %s", #call, strerror(errno), #error); \
-	} while (0)
 
 static void *receive(void *argument)
 {
