@@ -19,12 +19,12 @@ static int await_data(struct rs_socket *s, int flags)
 
 /*
  * Copies what has arrived, up to `length`. receive_lock keeps other readers away, so the data stays
- * in place while it is copied.
+ * in place while it is copied. MSG_TRUNC discards it instead (tcp(7)).
  */
-static size_t copy_out(struct rs_socket *s, struct rs_cursor *c, size_t length, bool peek)
+static size_t copy_out(struct rs_socket *s, struct rs_cursor *c, size_t length, int flags)
 {
 	struct rs_inflow ahead = s->stream.in;
-	struct rs_inflow *f = peek ? &ahead : &s->stream.in;
+	struct rs_inflow *f = (flags & MSG_PEEK) ? &ahead : &s->stream.in;
 	size_t copied = 0;
 
 	while (copied < length) {
@@ -34,7 +34,8 @@ static size_t copy_out(struct rs_socket *s, struct rs_cursor *c, size_t length, 
 		if (p.length == 0)
 			break;
 		pthread_mutex_unlock(&s->lock);
-		rs_copy_to(c, s->stream.receive.octets + p.offset, p.length);
+		if (!(flags & MSG_TRUNC))
+			rs_copy_to(c, s->stream.receive.octets + p.offset, p.length);
 		pthread_mutex_lock(&s->lock);
 		rs_inflow_take(f, p.length);
 		copied += p.length;
@@ -54,7 +55,7 @@ static size_t receive_all(struct rs_socket *s, struct rs_cursor *c, size_t lengt
 		*error = await_data(s, flags);
 		if (*error != 0)
 			break;
-		n = copy_out(s, c, length - received, flags & MSG_PEEK);
+		n = copy_out(s, c, length - received, flags);
 		received += n;
 		if (rs_inflow_owes(&s->stream.in))
 			rs_process(s);

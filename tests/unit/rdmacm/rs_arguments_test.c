@@ -174,6 +174,22 @@ Test(rs_arguments, connected_before_accepted_and_the_end)
 	cr_assert_eq(rclose(listener), 0);
 }
 
+/* tcp(7): MSG_TRUNC discards octets of a stream, and needs no buffer. */
+Test(rs_arguments, octets_are_discarded)
+{
+	struct sockaddr_in a;
+	int listener = rs_listening(&a), called = rs_connect_stream(listener, &a);
+	char octets[2] = "";
+
+	cr_assert_eq(rsend(s, "abcde", 5, 0), 5);
+	cr_expect_eq(rrecv(called, octets, 1, 0), 1);
+	cr_expect_eq(rrecv(called, NULL, 3, MSG_TRUNC | MSG_WAITALL), 3);
+	cr_expect_eq(rrecv(called, octets + 1, 1, 0), 1);
+	cr_expect(octets[0] == 'a' && octets[1] == 'e');
+	cr_expect_eq(rclose(called), 0);
+	cr_expect_eq(rclose(listener), 0);
+}
+
 Test(rs_arguments, poll_reports_both_kinds)
 {
 	struct sockaddr_in a;
