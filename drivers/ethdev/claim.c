@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
 #include <net/if.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -13,6 +15,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "drivers/netlink.h"
+
+#define LISTENS 10 /* TCP_LISTEN, as the kernel numbers the states of all sockets */
 #define WAITING 128 /* connections are never accepted; connecting is enough to learn our pid */
 
 static socklen_t name_it(struct sockaddr_un *at, uint32_t ifindex, uint16_t vlan)
@@ -23,6 +28,51 @@ static socklen_t name_it(struct sockaddr_un *at, uint32_t ifindex, uint16_t vlan
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(at->sun_path + 1));
 }
 
+/* Whose the socket of a name is. */
+struct owner {
+	const char *name;
+	size_t length;
+	bool found;
+	uid_t uid;
+};
+
+static int take_socket(const struct nlmsghdr *h, void *owner)
+{
+	const size_t body = sizeof(struct unix_diag_msg);
+	struct owner *o = owner;
+	const void *name, *uid;
+
+	if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY || !netlink_has_body(h, body))
+		return MNL_CB_OK;
+	name = netlink_attribute(h, body, UNIX_DIAG_NAME, o->length);
+	uid = netlink_attribute(h, body, UNIX_DIAG_UID, sizeof(o->uid));
+	if (name == NULL || uid == NULL || memcmp(name, o->name, o->length) != 0)
+		return MNL_CB_OK;
+	memcpy(&o->uid, uid, sizeof(o->uid));
+	o->found = true;
+	return MNL_CB_OK;
+}
+
+/* Asks the kernel, which does not say which process it is. */
+static bool ask_kernel(const struct sockaddr_un *at, socklen_t length, struct ucred *who)
+{
+	struct owner o = { at->sun_path, length - offsetof(struct sockaddr_un, sun_path), false,
+			   0 };
+	struct mnl_socket *s = mnl_socket_open2(NETLINK_SOCK_DIAG, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	union netlink_question q;
+	struct unix_diag_req *r = netlink_begin(&q, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, sizeof(*r));
+
+	if (s == NULL)
+		return false;
+	r->sdiag_family = AF_UNIX;
+	r->udiag_states = 1u << LISTENS;
+	r->udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_UID;
+	netlink_list(s, &q, take_socket, &o);
+	netlink_close(s);
+	*who = (struct ucred){ .uid = o.uid };
+	return o.found;
+}
+
 /*
  * Finds the process that listens there. False: its user is unknown, or is one who cannot have the
  * interface. Any user may take any such name, but a packet socket needs privileges.
@@ -31,13 +81,18 @@ static bool ask(const struct sockaddr_un *at, socklen_t length, struct ucred *wh
 {
 	socklen_t size = sizeof(*who);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool known;
+	bool known, full = false;
 
 	if (fd < 0)
 		return false;
-	known = connect(fd, (const struct sockaddr *)at, length) == 0 &&
-		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, who, &size) == 0;
+	known = connect(fd, (const struct sockaddr *)at, length) == 0;
+	if (known)
+		known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, who, &size) == 0;
+	else
+		full = errno == EAGAIN; /* those who asked before stay in its queue */
 	close(fd);
+	if (full)
+		known = ask_kernel(at, length, who);
 	return known && (who->uid == 0 || who->uid == geteuid());
 }
 
