@@ -74,13 +74,22 @@ void device_files_open(struct engine *e)
 	device_files_close(e);
 }
 
+/*
+ * Programs may have used the last descriptors, or the room of the file system; they will free some. The
+ * files stay as they are until then.
+ */
+static bool will_pass(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOSPC || error == EDQUOT ||
+	       error == ENOMEM;
+}
+
 void device_files_update(struct engine *e)
 {
 	struct listener *l = &e->control->listener;
 	int error = l->files_fd >= 0 ? write_files(e, l->files_fd) : 0;
 
-	/* Programs may have used the last descriptors; they will free some. */
-	l->files_late = error == EMFILE || error == ENFILE;
+	l->files_late = will_pass(error);
 	if (error != 0 && !l->files_late)
 		device_files_close(e);
 }
