@@ -40,13 +40,44 @@ struct bind_wait {
 
 #define BIND_WAIT (LIMIT_BIND_WAIT_S * TIME_S)
 
-static void finish(struct engine *e, struct engine_qp *q, enum reason why)
+static void report(struct engine_qp *q, enum reason why)
 {
 	struct answer a = { q, why };
 
-	if (why == REASON_NONE)
-		a.why = window_bind(e, q, &q->operation);
 	lcore_call(q->lcore, answer, &a);
+}
+
+static void finish(struct engine *e, struct engine_qp *q, enum reason why)
+{
+	if (why == REASON_NONE)
+		why = window_bind(e, q, &q->operation);
+	report(q, why);
+}
+
+struct want {
+	const struct engine_qp *qp;
+	bool is_there;
+};
+
+static void look_for_want(struct lcore *l, void *arg, nanotime now)
+{
+	struct want *w = arg;
+
+	w->is_there = qp_operation(w->qp->core) != NULL;
+}
+
+/*
+ * False: the queue pair was reset or failed since it posted the bind, and only waits for the report. The
+ * program may have bound the window by another queue pair meanwhile, so the bind must not be made. It
+ * cannot be reset before the bind is made, as that takes the control lock. If it fails before, whatever
+ * the program then binds comes here later.
+ */
+static bool is_wanted(const struct engine_qp *q)
+{
+	struct want w = { .qp = q };
+
+	lcore_call(q->lcore, look_for_want, &w);
+	return w.is_there;
 }
 
 static bool clear(struct engine *e, struct engine_qp *q, struct settling *s, enum reason *why)
@@ -83,6 +114,10 @@ static void execute_bind(struct engine *e, struct engine_qp *q)
 	enum reason why;
 
 	forget_of(e, q); /* it was reset meanwhile, and posted another bind */
+	if (!is_wanted(q)) {
+		report(q, REASON_NONE);
+		return;
+	}
 	if (clear(e, q, &at.settling, &why)) {
 		finish(e, q, why);
 		return;
@@ -105,6 +140,11 @@ static void go_on(struct engine *e, struct bind_wait *b, nanotime now)
 
 	if (q->detached) {
 		forget(e, b);
+		return;
+	}
+	if (!is_wanted(q)) {
+		forget(e, b);
+		report(q, REASON_NONE);
 		return;
 	}
 	if (now >= b->until)
