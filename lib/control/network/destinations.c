@@ -50,6 +50,7 @@ struct destinations {
 	uint32_t round;
 	bool news; /* another round is needed */
 	bool stale; /* ... in which all users are told */
+	bool starved; /* this slice had no memory for a new handle */
 	nanotime round_at; /* when it may begin */
 	struct destination_list list[LOOKS_KINDS], late;
 	struct destination *spare; /* made for a user that did not come */
@@ -332,6 +333,7 @@ static bool tell_ahs(struct engine *e, struct destination *d)
 	while ((ah = TAILQ_FIRST(&d->ahs)) != NULL && ah->destination_version != d->version &&
 	       n < LIMIT_FLIP_AHS) {
 		fresh = ah_renew(e, ah, (enum flow_state)d->state, &d->mac);
+		d->all->starved = fresh == NULL;
 		if (fresh == NULL)
 			break;
 		fresh->destination_version = d->version;
@@ -451,6 +453,7 @@ nanotime destinations_slice(struct engine *e, bool waiting, bool unreachable, na
 	struct destinations *ds = of_engine(e);
 	bool all;
 
+	ds->starved = false;
 	if (waiting)
 		look_around(e, LOOK_WAITING);
 	if (unreachable)
@@ -462,7 +465,7 @@ nanotime destinations_slice(struct engine *e, bool waiting, bool unreachable, na
 	}
 	all &= tell_some(e, ds);
 	if (!all)
-		return now;
+		return ds->starved ? now + ROUNDS_EVERY : now;
 	return ds->news ? ds->round_at : TIME_NEVER;
 }
 

@@ -45,7 +45,8 @@ bool destinations_waiting(const struct destinations *ds);
 bool destinations_unreachable(const struct destinations *ds);
 /*
  * One slice of the work, with another look at those that wait or cannot be reached. Returns when to
- * call again: `now` if there is more, TIME_NEVER if there is nothing to do.
+ * call again: `now` if there is more, later if there is no memory for it, TIME_NEVER if there is
+ * nothing to do.
  */
 nanotime destinations_slice(struct engine *e, bool waiting, bool unreachable, nanotime now);
 

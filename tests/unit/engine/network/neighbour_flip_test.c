@@ -362,9 +362,19 @@ void __wrap_flow_make_of(const struct engine *e, const struct engine_qp *q,
 	__real_flow_make_of(e, q, way, dest_qpn, mac, flow);
 }
 
+static struct {
+	bool now;
+	uint32_t tries;
+	uint32_t made; /* handles, since there is memory again */
+} starves; /* under the engine's control_lock */
+
 struct engine_ah *__wrap_ah_renew(struct engine *e, const struct engine_ah *ah,
 				  enum flow_state state, const struct mac *mac)
 {
+	starves.tries += starves.now;
+	starves.made += !starves.now;
+	if (starves.now)
+		return NULL;
 	follows.ahs_of_a += follows.now && is_of_a(&ah->path);
 	follows.others += follows.now && !is_of_a(&ah->path);
 	return __real_ah_renew(e, ah, state, mac);
@@ -464,6 +474,63 @@ Test(neighbour_flip, only_queue_pairs_that_use_it_pay, .timeout = 120)
 	close(fd);
 	close(other);
 	beside_close(&pair);
+	expect_counts(0, 0, 0, 0);
+	control_rig_close();
+}
+
+static uint32_t starve(bool now)
+{
+	struct engine *e = (struct engine *)engine;
+	uint32_t tries;
+
+	pthread_mutex_lock(&e->control_lock);
+	tries = starves.tries;
+	starves.now = now;
+	starves.tries = starves.made = 0;
+	if (now)
+		destinations_stale(e->control->destinations);
+	pthread_mutex_unlock(&e->control_lock);
+	return tries;
+}
+
+static void await_number(const uint32_t *number, uint32_t least, const char *what)
+{
+	struct engine *e = (struct engine *)engine;
+	nanotime end = clock_now() + ENOUGH_MS * TIME_MS;
+	uint32_t n;
+
+	do {
+		poll(NULL, 0, 1);
+		pthread_mutex_lock(&e->control_lock);
+		n = *number;
+		pthread_mutex_unlock(&e->control_lock);
+	} while (n < least && clock_now() < end);
+	cr_assert_geq(n, least, "%s", what);
+}
+
+/* The control thread rests between two tries, and does not forget the handle. */
+Test(neighbour_flip, a_handle_waits_for_memory, .timeout = 120)
+{
+	uint32_t tries;
+	struct objects o;
+	nanotime since;
+	int fd;
+
+	begin();
+	fd = attach();
+	make_objects(fd, &o);
+	create_ah(fd, o.pd, a_ip);
+	expect_ahs_with_mac(a_ip, &mac_of_a, 1);
+	since = clock_now();
+	starve(true);
+	await_number(&starves.tries, 5, "the handle is not tried again");
+	tries = starve(false);
+	since = (clock_now() - since) / TIME_MS;
+	cr_expect_leq(tries, 3 + since / (LIMIT_FLIP_MS / 4), "%u tries in %lu ms", tries,
+		      (unsigned long)since);
+	await_number(&starves.made, 1, "there is memory, and the handle is not made");
+	expect_ahs_with_mac(a_ip, &mac_of_a, 1);
+	close(fd);
 	expect_counts(0, 0, 0, 0);
 	control_rig_close();
 }
