@@ -23,7 +23,7 @@
 #include "wire/envelope.h"
 
 #define COMMAND_MAGIC	0x4f525545u /* "UERO" */
-#define COMMAND_VERSION 9u
+#define COMMAND_VERSION 10u
 
 /* Commands of raw packets: command_raw.h. */
 #define RAW_COMMANDS(X)                                             \
@@ -341,7 +341,7 @@ struct reply_create_qp {
 	uint64_t rq_offset;
 	uint64_t page_offset; /* struct qp_page */
 	uint32_t state; /* enum qp_state: RESET, unless `cm_id` moved it */
-	uint32_t reserved;
+	uint32_t mtu; /* octets of the longest datagram */
 };
 
 struct request_modify_qp {

@@ -239,6 +239,7 @@ static void describe_qp(const struct engine_qp *q, const struct request_create_q
 	reply->sq_offset = q->sq_offset;
 	reply->rq_offset = q->rq_offset;
 	reply->page_offset = q->page_offset;
+	reply->mtu = 128u << q->client->engine->active_mtu;
 }
 
 int cmd_create_qp(struct call *call)

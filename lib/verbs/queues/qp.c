@@ -93,6 +93,7 @@ static int take_reply(struct context *c, struct qp *qp, const struct reply_creat
 	qp->ibv.qp_base.state = reply->state;
 	qp->page = attachment_at(c->attachment, reply->page_offset);
 	qp_ring_at(qp, reply->lcore);
+	qp->mtu = reply->mtu;
 	qp->max_inline = reply->max_inline;
 	cap->max_send_wr = reply->max_send_wr;
 	cap->max_recv_wr = reply->max_recv_wr;
@@ -223,19 +224,6 @@ static void free_qp(struct qp *qp)
 	free(qp);
 }
 
-/*
- * Octets. Asked for each time, because the port's MTU may change while a program has the device, whose
- * facts are those of the time when the program found it.
- */
-static uint32_t longest_datagram(struct ibv_context *context)
-{
-	struct ibv_port_attr port;
-
-	if (verbs_query_port(context, 1, &port, sizeof(port)) != 0)
-		return 128u << context_of(context)->device->facts.active_mtu;
-	return 128u << port.active_mtu;
-}
-
 void qp_fill(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 {
 	struct context *c = context_of(pd->context);
@@ -249,8 +237,6 @@ void qp_fill(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 	qp->send_flags = transport_send_flags(init->qp_type);
 	qp->sig_all = init->sq_sig_all != 0;
 	qp->attachment = c->attachment;
-	if (init->qp_type == IBV_QPT_UD)
-		qp->mtu = longest_datagram(pd->context);
 	qp->sq.domain = qp->rq.domain = pd;
 	qp->sq.loses = init->send_cq != NULL && cq_of(init->send_cq)->loses;
 	fill_public(&qp->ibv.qp_base, pd, &qp->init);
