@@ -121,13 +121,21 @@ static int sleep_once(struct sleep *z, int patience_ms)
 	return error;
 }
 
+/* A thread gets these for what it does itself, so they do not end its sleep. */
+static bool is_of_fault(int signal)
+{
+	return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL ||
+	       signal == SIGTRAP || signal == SIGSYS || signal == SIGABRT;
+}
+
 /* Whether this thread may have run a handler of the signal, and its flags. */
 static bool has_handler(int signal, const sigset_t *blocked, int *flags)
 {
 	struct sigaction act;
 
-	if (sigismember(blocked, signal) != 0 || sigaction(signal, NULL, &act) != 0 ||
-	    act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN)
+	if (is_of_fault(signal) || sigismember(blocked, signal) != 0 ||
+	    sigaction(signal, NULL, &act) != 0 || act.sa_handler == SIG_DFL ||
+	    act.sa_handler == SIG_IGN)
 		return false;
 	*flags = act.sa_flags;
 	return true;
