@@ -7,6 +7,7 @@
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
 #include <net/if.h>
+#include <netinet/tcp.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,6 @@
 
 #include "drivers/netlink.h"
 
-#define LISTENS 10 /* TCP_LISTEN, as the kernel numbers the states of all sockets */
 #define WAITING 128 /* connections are never accepted; connecting is enough to learn our pid */
 
 static socklen_t name_it(struct sockaddr_un *at, uint32_t ifindex, uint16_t vlan)
@@ -65,7 +65,7 @@ static bool ask_kernel(const struct sockaddr_un *at, socklen_t length, struct uc
 	if (s == NULL)
 		return false;
 	r->sdiag_family = AF_UNIX;
-	r->udiag_states = 1u << LISTENS;
+	r->udiag_states = 1u << TCP_LISTEN; /* states of all sockets have the numbers of TCP */
 	r->udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_UID;
 	netlink_list(s, &q, take_socket, &o);
 	netlink_close(s);

@@ -144,7 +144,8 @@ static bool has_handler(int signal, const sigset_t *blocked, int *flags)
 /*
  * recv(2) and its like go on after a handler with SA_RESTART, and poll(2) never does (signal(7)). A
  * signal has ended poll(2), and nothing says which one. So the call goes on if all handlers that may
- * have run restart calls. None: it was there for one signal only.
+ * have run restart calls. If there is none, it was set for one signal only (SA_RESETHAND), and the
+ * call ends.
  */
 static bool handlers_restart_calls(void)
 {

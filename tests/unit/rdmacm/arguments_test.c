@@ -32,13 +32,6 @@ static void end(void)
 
 TestSuite(arguments, .init = begin, .fini = end, .timeout = 60);
 
-#define FAILS(call, error)                                                                    \
-	do {                                                                                  \
-		errno = 0;                                                                    \
-		cr_expect_eq(call, -1, "%s", #call);                                          \
-		cr_expect_eq(errno, error, "%s: %s, not %s", #call, strerror(errno), #error); \
-	} while (0)
-
 Test(arguments, null_arguments)
 {
 	struct rdma_cm_event *event;

@@ -441,13 +441,6 @@ Test(connect, receives_of_an_srq)
 
 /* ---- too early, too late, too much ---- */
 
-#define FAILS(call, error)                                                    \
-	do {                                                                  \
-		errno = 0;                                                    \
-		cr_expect_eq(call, -1, "%s", #call);                          \
-		cr_expect_eq(errno, error, "%s: %s", #call, strerror(errno)); \
-	} while (0)
-
 Test(connect, calls_in_wrong_states_fail)
 {
 	struct rdma_event_channel *channel = open_channel();

@@ -38,13 +38,6 @@ static void end(void)
 
 TestSuite(limits, .init = begin, .fini = end, .timeout = 60);
 
-#define FAILS(call, error)                                                    \
-	do {                                                                  \
-		errno = 0;                                                    \
-		cr_expect_eq(call, -1, "%s", #call);                          \
-		cr_expect_eq(errno, error, "%s: %s", #call, strerror(errno)); \
-	} while (0)
-
 /* An endpoint on our channel: only this way makes ids of the IB port space. */
 static struct rdma_cm_id *endpoint(int space, int type, uint16_t port, bool passive)
 {

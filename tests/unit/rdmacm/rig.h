@@ -3,14 +3,25 @@
 #ifndef TESTS_RDMACM_RIG_H
 #define TESTS_RDMACM_RIG_H
 
+#include <criterion/criterion.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define OWN_ADDRESS  "127.0.0.1" /* the engine's: with_engine.sh */
 #define WAIT_SECONDS 20 /* for an event that must come */
+
+/* The call returns -1 with this errno. */
+#define FAILS(call, error)                                                                    \
+	do {                                                                                  \
+		errno = 0;                                                                    \
+		cr_expect_eq((long)(call), -1, "%s", #call);                                  \
+		cr_expect_eq(errno, error, "%s: %s, not %s", #call, strerror(errno), #error); \
+	} while (0)
 
 /* `text` is an IPv4 address such as 127.0.0.1, the port is in host order. */
 struct sockaddr *address(struct sockaddr_in *a, const char *text, uint16_t port);

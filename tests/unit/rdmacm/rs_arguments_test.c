@@ -20,13 +20,6 @@
 
 TestSuite(rs_arguments, .init = rs_pair_open, .fini = rs_pair_close, .timeout = 60);
 
-#define FAILS(call, error)                                                                    \
-	do {                                                                                  \
-		errno = 0;                                                                    \
-		cr_expect_eq((long)(call), -1, "%s", #call);                                  \
-		cr_expect_eq(errno, error, "%s: %s, not %s", #call, strerror(errno), #error); \
-	} while (0)
-
 Test(rs_arguments, unknown_domains_types_and_protocols)
 {
 	FAILS(rsocket(AF_UNIX, SOCK_STREAM, 0), EAFNOSUPPORT);

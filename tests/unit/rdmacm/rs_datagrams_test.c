@@ -137,13 +137,6 @@ Test(rs_datagrams, a_peer_that_came_back_is_sent_to)
 	}
 }
 
-#define FAILS(call, error)                                                                    \
-	do {                                                                                  \
-		errno = 0;                                                                    \
-		cr_expect_eq((long)(call), -1, "%s", #call);                                  \
-		cr_expect_eq(errno, error, "%s: %s, not %s", #call, strerror(errno), #error); \
-	} while (0)
-
 static int bound(struct sockaddr_in *address_of)
 {
 	socklen_t length = sizeof(*address_of);

@@ -107,14 +107,9 @@ static uint32_t answers(struct pollfd *p)
 	return n;
 }
 
-/*
- * More programs of one user than have porters at a time, on a machine that is slow to make processes:
- * the last one waits for longer than for one that hangs, and is served.
- */
-Test(control_porters, programs_wait_their_turn, .timeout = 120)
+/* The engine's parent of porters stands still while all these programs say hello. Returns its pid. */
+static pid_t greet_stopped(struct pollfd p[PROGRAMS])
 {
-	struct pollfd p[PROGRAMS];
-	uint32_t answered = 0;
 	pid_t parent;
 
 	porters_adopt();
@@ -127,6 +122,30 @@ Test(control_porters, programs_wait_their_turn, .timeout = 120)
 	kill(parent, SIGSTOP);
 	for (uint32_t i = 0; i < PROGRAMS; i++)
 		say_hello(p[i].fd);
+	return parent;
+}
+
+/* All were answered. */
+static void part(const struct pollfd p[PROGRAMS])
+{
+	for (uint32_t i = 0; i < PROGRAMS; i++)
+		close(~p[i].fd);
+	expect_counts(0, 0, 0, 0);
+	expect_serving();
+	control_rig_close();
+}
+
+/*
+ * More programs of one user than have porters at a time, on a machine that is slow to make processes:
+ * the last one waits for longer than for one that hangs, and is served.
+ */
+Test(control_porters, programs_wait_their_turn, .timeout = 120)
+{
+	struct pollfd p[PROGRAMS];
+	uint32_t answered = 0;
+	pid_t parent;
+
+	parent = greet_stopped(p);
 	while (answered < PROGRAMS) {
 		int64_t end = now_ms() + ENOUGH_MS;
 		uint32_t more = 0;
@@ -141,11 +160,7 @@ Test(control_porters, programs_wait_their_turn, .timeout = 120)
 		answered += more;
 	}
 	kill(parent, SIGCONT);
-	for (uint32_t i = 0; i < PROGRAMS; i++)
-		close(~p[i].fd);
-	expect_counts(0, 0, 0, 0);
-	expect_serving();
-	control_rig_close();
+	part(p);
 }
 
 /*
@@ -159,27 +174,14 @@ Test(control_porters, their_parent_may_be_killed, .timeout = 120)
 	uint32_t answered = 0;
 	pid_t parent;
 
-	porters_adopt();
-	control_rig_open();
-	parent = porters_parent();
-	for (uint32_t i = 0; i < PROGRAMS; i++) {
-		p[i] = (struct pollfd){ .fd = message_connect(path), .events = POLLIN };
-		cr_assert_geq(p[i].fd, 0);
-	}
-	kill(parent, SIGSTOP);
-	for (uint32_t i = 0; i < PROGRAMS; i++)
-		say_hello(p[i].fd);
+	parent = greet_stopped(p);
 	poll(NULL, 0, SLOW_MS);
 	kill(parent, SIGKILL);
 	while (answered < PROGRAMS) {
 		cr_assert_lt(now_ms(), end, "%u answers, and no more", answered);
 		answered += answers(p);
 	}
-	for (uint32_t i = 0; i < PROGRAMS; i++)
-		close(~p[i].fd);
-	expect_counts(0, 0, 0, 0);
-	expect_serving();
-	control_rig_close();
+	part(p);
 }
 
 /* ---- one that gets no processor ---- */

@@ -118,41 +118,53 @@ static uint32_t closed(const struct client_page *p)
 	return __atomic_load_n(&p->closed, __ATOMIC_ACQUIRE);
 }
 
+/* A program that reads what the engine tells all programs. */
+struct reader {
+	struct client_page *page;
+	int fd, arena;
+};
+
+static struct reader attach_reader(void)
+{
+	struct reply_hello hello;
+	struct reader r;
+
+	r.fd = attach_keeping(&hello, &r.arena);
+	r.page = mmap(NULL, sizeof(*r.page), PROT_READ, MAP_SHARED, r.arena, 0);
+	cr_assert_neq(r.page, MAP_FAILED);
+	return r;
+}
+
+static void end_reader(const struct reader *r)
+{
+	close(r->fd);
+	munmap(r->page, sizeof(*r->page));
+	close(r->arena);
+}
+
 /* Attached programs are told of the end, and may leave then. */
 Test(running, programs_are_told_that_no_thread_polls)
 {
-	struct client_page *page;
-	struct reply_hello hello;
-	int arena, fd;
+	struct reader r;
 
 	cr_assert_eq(uroce_start(engine), 0);
-	fd = attach_keeping(&hello, &arena);
-	page = mmap(NULL, sizeof(*page), PROT_READ, MAP_SHARED, arena, 0);
-	cr_assert_neq(page, MAP_FAILED);
-	cr_expect_eq(closed(page), 0);
+	r = attach_reader();
+	cr_expect_eq(closed(r.page), 0);
 	cr_assert_eq(uroce_stop(engine), 0);
-	cr_expect_eq(closed(page), 1);
+	cr_expect_eq(closed(r.page), 1);
 	expect_serving();
-	close(fd);
+	end_reader(&r);
 	expect_counts(0, 0, 0, 0);
-	munmap(page, sizeof(*page));
-	close(arena);
 }
 
 /* The engine was not started, so programs are not told that its lcores stopped. */
 Test(running, stopping_what_does_not_run_tells_nobody)
 {
-	struct client_page *page;
-	struct reply_hello hello;
-	int arena, fd = attach_keeping(&hello, &arena);
+	struct reader r = attach_reader();
 
-	page = mmap(NULL, sizeof(*page), PROT_READ, MAP_SHARED, arena, 0);
-	cr_assert_neq(page, MAP_FAILED);
 	cr_expect_eq(uroce_stop(engine), 0);
-	cr_expect_eq(closed(page), 0);
-	close(fd);
-	munmap(page, sizeof(*page));
-	close(arena);
+	cr_expect_eq(closed(r.page), 0);
+	end_reader(&r);
 }
 
 /* A sleeping lcore is told that it should not sleep. */
@@ -195,22 +207,16 @@ Test(running, a_polling_thread_holds_the_engine)
 Test(running, an_engine_that_cannot_be_destroyed_runs_on)
 {
 	struct visit inside_it = live_visit(engine);
-	struct client_page *page;
-	struct reply_hello hello;
-	int arena, fd;
+	struct reader r;
 
 	cr_assert_eq(uroce_start(engine), 0);
-	fd = attach_keeping(&hello, &arena);
-	page = mmap(NULL, sizeof(*page), PROT_READ, MAP_SHARED, arena, 0);
-	cr_assert_neq(page, MAP_FAILED);
+	r = attach_reader();
 	cr_expect_eq(uroce_destroy(engine), EBUSY);
 	live_part(inside_it);
-	cr_expect_eq(closed(page), 0, "programs are told that it is gone");
+	cr_expect_eq(closed(r.page), 0, "programs are told that it is gone");
 	cr_expect_eq(uroce_start(engine), EALREADY, "its threads have ended");
 	cr_assert_eq(uroce_stop(engine), 0);
-	close(fd);
-	munmap(page, sizeof(*page));
-	close(arena);
+	end_reader(&r);
 }
 
 /* ... which is also true of services. */
