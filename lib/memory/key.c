@@ -19,11 +19,8 @@ void key_table_init(struct key_table *t, void *memory, uint32_t slots, const uin
 	t->slot = memory;
 	t->slots = slots;
 	t->next_free = (uint32_t *)(t->slot + slots);
-	memset(memory, 0, slots * sizeof(*t->slot));
-	for (uint32_t i = 0; i < slots; i++)
-		t->next_free[i] = i + 1 < slots ? i + 1 : NO_SLOT;
-	t->first_free = 0;
-	t->last_free = slots - 1;
+	t->used = 0;
+	t->first_free = t->last_free = NO_SLOT;
 	t->permutation = (struct permutation *)(void *)(t->next_free + slots);
 	permutation_init(t->permutation, secret);
 	t->memo = NULL;
@@ -57,7 +54,9 @@ static uint32_t free_slot_take(struct key_table *t)
 {
 	uint32_t slot = t->first_free;
 
-	if (slot != NO_SLOT)
+	if (t->used < t->slots)
+		slot = t->used++;
+	else if (slot != NO_SLOT)
 		t->first_free = t->next_free[slot];
 	assert((slot == NO_SLOT || t->slot[slot] == NULL) && "no region is in a free slot");
 	return slot;

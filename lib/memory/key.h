@@ -34,8 +34,10 @@ struct key_memo {
 struct key_table {
 	const struct region **slot; /* `slots` pointers, in the memory given to key_table_init */
 	uint32_t slots; /* at most 2^24 */
+	uint32_t
+		used; /* control path only: slots from this one on were never taken; they go first */
 	uint32_t first_free; /* control path only */
-	uint32_t *next_free; /* control path only: FIFO of free slots, to reuse each late */
+	uint32_t *next_free; /* control path only: FIFO of freed slots, to reuse each late */
 	uint32_t last_free;
 	struct permutation *permutation; /* of the slots */
 	struct key_memo *memo; /* NULL: there is none */
@@ -45,7 +47,10 @@ struct key_table {
 /* The octets of `memory` that key_table_init needs for that many slots. */
 size_t key_table_size(uint32_t slots);
 
-/* `secret`: 16 octets of a cryptographic generator, from which the permutation is made. */
+/*
+ * `memory`: all zero. Large tables get memory that the kernel has cleared, of which only the parts in use take pages.
+ * `secret`: 16 octets of a cryptographic generator, from which the permutation is made.
+ */
 void key_table_init(struct key_table *t, void *memory, uint32_t slots, const uint8_t secret[16]);
 
 /* The same table for a thread that only reads it. Initialises *memo, for that thread alone. */

@@ -114,7 +114,7 @@ static void open_side(struct side *s)
 	s->posted = s->completed = s->received = s->returned = 0;
 	memset(s->node.memory, GUARD, MEMORY);
 	memset(s->node.keys.slot, 0, NODE_REGIONS * sizeof(*s->node.keys.slot));
-	s->node.keys.first_free = 0;
+	s->node.keys.used = 0;
 	s->node.delay_copies = how & 1;
 	prng_seed(&s->node.prng, 1);
 	s->key = node_register(&s->node, REGISTERED, LENGTH, IOVA, PD, ACCESS_ALL, how & 2 ? 3 : 1);

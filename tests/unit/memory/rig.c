@@ -12,7 +12,7 @@ void make_table(uint32_t slots, uint8_t seed)
 
 	for (uint32_t i = 0; i < 16; i++)
 		random[i] = (uint8_t)(seed * 31 + i * 89);
-	table_memory = malloc(key_table_size(slots));
+	table_memory = calloc(1, key_table_size(slots));
 	key_table_init(&table, table_memory, slots, random);
 }
 
