@@ -13,6 +13,7 @@
 #include <rte_mempool.h>
 
 #include "base/bits.h"
+#include "drivers/buffers.h"
 #include "drivers/client_memory/peer.h"
 #include "drivers/ethdev/ethdev.h"
 #include "drivers/node.h"
@@ -87,13 +88,14 @@ static int make_pool(struct engine *e, const struct uroce_options *o, char *why,
 	}
 	e->buffers = n / o->lcores;
 	snprintf(name, sizeof(name), "up-%08x", (uint32_t)e->id);
-	e->pool = rte_pktmbuf_pool_create(name, n, LIMIT_POOL_CACHE, 0, (uint16_t)room,
-					  e->port != NULL ? e->port->socket : SOCKET_ID_ANY);
+	e->pool = buffers_make(name, n, (uint16_t)room, e->port);
 	e->control->owns_pool = e->pool != NULL;
 	if (e->pool != NULL)
 		return 0;
-	snprintf(why, why_size, "no memory for %u packet buffers of %u octets: give EAL -m %u", n,
-		 room, (uint32_t)(((uint64_t)n * (room + 256)) >> 20) + 64);
+	snprintf(why, why_size, "no memory for %u packet buffers of %u octets", n, room);
+	if (!buffers_are_private(e->port))
+		snprintf(why + strlen(why), why_size - strlen(why), ": give EAL -m %u",
+			 (uint32_t)(((uint64_t)n * (room + 256)) >> 20) + 64);
 	return ENOMEM;
 }
 

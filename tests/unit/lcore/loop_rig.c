@@ -9,6 +9,7 @@
 #include <rte_mbuf.h>
 
 #include "base/bits.h"
+#include "drivers/buffers.h"
 #include "loop_rig.h"
 #include "queue/doorbell.h"
 #include "queue/ring_client.h"
@@ -150,7 +151,7 @@ static void eal_open(void)
 			 "--no-shconf",
 			 "--no-pci",
 			 "-m",
-			 "256",
+			 "32",
 			 "--file-prefix",
 			 prefix,
 			 "--no-telemetry",
@@ -177,7 +178,7 @@ struct rig *rig_open(void)
 	e->lcores = 1;
 	e->lcore = aligned_alloc(64, sizeof(struct lcore));
 	e->buffers = 4095;
-	e->pool = rte_pktmbuf_pool_create("rig", 4095, 250, 0, 128 + 4352, SOCKET_ID_ANY);
+	e->pool = buffers_make("rig", 4095, 128 + 4352, NULL);
 	key_table_init(&e->keys, calloc(1, key_table_size(64)), 64, seed);
 	r->arena = arena_create_private();
 	r->client.engine = e;

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The packet buffers that an engine makes for itself. */
+#ifndef DRIVERS_BUFFERS_H
+#define DRIVERS_BUFFERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct port;
+struct rte_mempool;
+
+/*
+ * `n` buffers, each with `room` octets behind its descriptor; the caller frees them with rte_mempool_free(). `port` is the
+ * one that will send and receive them, or NULL. NULL: rte_errno says why, ENOMEM for instance.
+ */
+struct rte_mempool *buffers_make(const char *name, uint32_t n, uint16_t room,
+				 const struct port *port);
+
+/* Whether they take memory that the EAL does not have: its option -m makes no difference to them. */
+bool buffers_are_private(const struct port *port);
+
+#endif
