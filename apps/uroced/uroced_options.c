@@ -510,6 +510,8 @@ static void add_defaults(struct eal_arguments *eal, int argc, char **argv,
 		"--no-huge",	 "--in-memory",	 "--huge-dir", "--socket-mem",
 		"--huge-unlink", "--legacy-mem", NULL
 	};
+	static const char *const unlinking[] = { "--in-memory", "--huge-unlink", "--legacy-mem",
+						 NULL };
 	static const char *const cores[] = { "-l", "-c", "--lcores", "-s", "-S", NULL };
 	static const char *const pci[] = { "-a", "--allow", "-b", "--block", NULL };
 	static const char *const devices[] = { "-a", "--allow", "-b", "--block", "--no-pci", NULL };
@@ -524,6 +526,12 @@ static void add_defaults(struct eal_arguments *eal, int argc, char **argv,
 		add_argument(eal, &texts, "--no-shconf");
 	if ((no_huge || eal->fell_back) && !has_option(argc, argv, "-m"))
 		add_argument(eal, &texts, "-m512");
+	/*
+	 * There are no files of huge pages to unlink. The EAL would mark each of its small pages for that, at its end, and write
+	 * to memory that the processes of porters share.
+	 */
+	if ((no_huge || eal->fell_back) && !has_any(argc, argv, unlinking))
+		add_argument(eal, &texts, "--huge-unlink=never");
 	if (facts->hugepages && !has_any(argc, argv, memory))
 		add_argument(eal, &texts, "--in-memory");
 	eal->own_prefix = !has_option(argc, argv, "--file-prefix");

@@ -67,7 +67,7 @@ struct eal_arguments {
 	int argc;
 	int given; /* from here on they are the user's */
 	char *argv[EAL_ARGUMENTS_MAX];
-	char text[10][320]; /* of those that were added */
+	char text[11][320]; /* of those that were added */
 	bool syslog; /* the user chose a facility (--syslog): messages go there, too */
 	bool own_prefix; /* --file-prefix=uroce-PID was added */
 	bool fell_back; /* no hugepages, and the user said nothing: --no-huge */
