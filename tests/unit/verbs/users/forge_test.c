@@ -116,12 +116,13 @@ Test(forge, a_strangers_packets_with_the_right_psn)
 		struct report r = forger_obeys(&o);
 
 		cr_assert_eq(r.sent, 1, "%s: it was not sent", forged[i].name);
+		/* The attacker may give up before the victim's lcore looks at its packets. */
+		if (o.type == IBV_QPT_RC)
+			cr_assert(forger_counts(before), "%s: it is not counted", forged[i].name);
 		victim_untouched(&victim, forged[i].name);
-		if (o.type != IBV_QPT_RC)
-			continue;
-		cr_assert_eq(r.status, IBV_WC_RETRY_EXC_ERR, "%s: %s", forged[i].name,
-			     ibv_wc_status_str(r.status));
-		cr_assert_gt(forger_counted(), before, "%s: it is not counted", forged[i].name);
+		if (o.type == IBV_QPT_RC)
+			cr_assert_eq(r.status, IBV_WC_RETRY_EXC_ERR, "%s: %s", forged[i].name,
+				     ibv_wc_status_str(r.status));
 	}
 	expect_traffic(is_over);
 	victim_end(&victim);
@@ -138,8 +139,8 @@ Test(forge, a_strangers_packets_with_guessed_psns)
 	before = forger_counted();
 	post_receive(victim.qp[1]);
 	cr_assert_eq(forger_obeys(&o).sent, GUESSES);
+	cr_assert(forger_counts(before + GUESSES - 1));
 	victim_untouched(&victim, "guesses");
-	cr_assert_geq(forger_counted() - before, GUESSES);
 	expect_traffic(is_over);
 	victim_end(&victim);
 }
