@@ -18,12 +18,12 @@ await_socket() {
 	tries=0
 	until [ -S "$1" ]; do
 		tries=$((tries + 1))
-		if [ $tries -gt 1500 ] || ! kill -0 $2 2>/dev/null; then
+		if [ $tries -gt 300 ] || ! kill -0 $2 2>/dev/null; then
 			echo "the engine does not serve $1:"
 			cat "$3"
 			exit 1
 		fi
-		sleep 0.02
+		sleep 0.1
 	done
 }
 

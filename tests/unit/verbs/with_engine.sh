@@ -28,6 +28,6 @@ while [ $i -lt "${UROCED_LCORES:-1}" ]; do
 	eal="${eal:---lcores=0@$cpus},$i@$cpus"
 	i=$((i + 1))
 done
-start_engine "$uroced" --no-huge -m 256 $eal -- --socket "$UROCE_SOCKET" --socket-mode $mode \
+start_engine "$uroced" --no-huge -m 32 $eal -- --socket "$UROCE_SOCKET" --socket-mode $mode \
 	--ip 127.0.0.1/8
 run_beside "$@"

@@ -23,6 +23,6 @@ uroced=$1
 shift
 trap 'rmdir "$group"' EXIT
 start_engine sh -c 'echo $$ >"$UROCED_CGROUP/cgroup.procs" && exec "$@"' sh \
-	"$uroced" --no-huge -m 128 -- --socket "$UROCE_SOCKET" --socket-mode 0666 --ip 127.0.0.1/8
+	"$uroced" --no-huge -m 32 -- --socket "$UROCE_SOCKET" --socket-mode 0666 --ip 127.0.0.1/8
 trap 'kill $engine 2>/dev/null || :; wait $engine 2>/dev/null || :; rm -rf "$work"; rmdir "$group"' EXIT
 run_beside "$@"

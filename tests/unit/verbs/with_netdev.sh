@@ -20,5 +20,5 @@ ip link add wire0 type veth peer name wire1
 ip address add 10.77.0.1/24 dev wire0
 ip link set wire0 up
 ip link set wire1 up
-start_engine "$uroced" --no-huge -m 256 -l 0 -- --socket "$UROCE_SOCKET" --netdev wire0
+start_engine "$uroced" --no-huge -m 128 -l 0 -- --socket "$UROCE_SOCKET" --netdev wire0
 run_beside "$@"

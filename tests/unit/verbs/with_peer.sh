@@ -13,7 +13,7 @@ shift
 
 # words ROLE SOCKET ADDRESSES: the arguments of one engine
 words() {
-	echo "--no-huge -m 256 --vdev=net_memif0,role=$1,socket=$work/wire,socket-abstract=no --" \
+	echo "--no-huge -m 128 --vdev=net_memif0,role=$1,socket=$work/wire,socket-abstract=no --" \
 		"--port net_memif0 --socket $2 --socket-mode 0666 --ip $3"
 }
 

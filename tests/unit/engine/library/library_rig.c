@@ -14,7 +14,7 @@ void library_begin(void)
 	char *argv[] = { (char *)"test",
 			 (char *)"--no-huge",
 			 (char *)"--no-shconf",
-			 (char *)"-m256",
+			 (char *)"-m128",
 			 (char *)"--no-pci",
 			 (char *)"--lcores=0@(0-1),1@(0-1)",
 			 (char *)"--no-telemetry",

@@ -36,7 +36,7 @@ static void start_eal(void)
 	char *argv[] = { (char *)"test",
 			 (char *)"--no-huge",
 			 (char *)"--no-shconf",
-			 (char *)"-m128",
+			 (char *)"-m64",
 			 (char *)"--no-pci",
 			 (char *)"--lcores=0@(0-1)",
 			 (char *)"--no-telemetry",

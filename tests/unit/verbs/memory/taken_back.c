@@ -470,7 +470,7 @@ static pid_t start_engine(const char *place)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (freopen("/dev/null", "w", stdout) == NULL)
 			_exit(127);
-		execl(getenv("UROCED"), "uroced", "--no-huge", "-m", "256", "--", "--socket", place,
+		execl(getenv("UROCED"), "uroced", "--no-huge", "-m", "32", "--", "--socket", place,
 		      "--socket-mode", "0666", "--ip", "127.0.0.1/8", NULL);
 		_exit(127);
 	}

@@ -26,7 +26,7 @@ void mortal_engine_start(void)
 	if (engine == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		freopen("/dev/null", "w", stdout);
-		execl(getenv("UROCED"), "uroced", "--no-huge", "-m", "256", "--", "--socket", path,
+		execl(getenv("UROCED"), "uroced", "--no-huge", "-m", "32", "--", "--socket", path,
 		      "--ip", "127.0.0.1/8", NULL);
 		_exit(127);
 	}

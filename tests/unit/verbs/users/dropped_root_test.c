@@ -82,7 +82,7 @@ static pid_t start_engine(void)
 		if (freopen("/dev/null", "w", stdout) == NULL || setgid(NOBODY) != 0 ||
 		    setuid(NOBODY) != 0)
 			_exit(127);
-		execl(getenv("UROCED"), "uroced", "--no-huge", "-m", "256", "--", "--socket", place,
+		execl(getenv("UROCED"), "uroced", "--no-huge", "-m", "32", "--", "--socket", place,
 		      "--ip", "127.0.0.1/8", NULL);
 		_exit(127);
 	}
