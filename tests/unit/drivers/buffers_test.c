@@ -40,12 +40,12 @@ static void end(void)
 
 TestSuite(buffers, .init = begin, .fini = end, .timeout = 60);
 
-/* Whether the mapping that has `address` was advised to have huge pages ("hg"), from /proc/self/smaps. */
-static bool is_advised(const void *address)
+/* Whether the mapping that has `address` has this flag in /proc/self/smaps (proc(5), VmFlags). */
+static bool has_flag(const void *address, const char *flag)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
 	char line[512];
-	bool here = false, advised = false;
+	bool here = false, found = false;
 
 	while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
 		unsigned long from, to;
@@ -53,11 +53,11 @@ static bool is_advised(const void *address)
 		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
 			here = (uintptr_t)address >= from && (uintptr_t)address < to;
 		else if (here && strncmp(line, "VmFlags:", 8) == 0)
-			advised = strstr(line, " hg") != NULL;
+			found = strstr(line, flag) != NULL;
 	}
 	if (f != NULL)
 		fclose(f);
-	return advised;
+	return found;
 }
 
 static bool has_huge_pages(void)
@@ -99,7 +99,9 @@ Test(buffers, without_a_port_are_in_private_memory)
 	use_all(pool);
 	m = rte_pktmbuf_alloc(pool);
 	cr_assert_null(rte_mem_virt2memseg(m, NULL), "it is the EAL's memory");
-	cr_assert_eq(is_advised(m), has_huge_pages());
+	cr_assert_eq(has_flag(m, " hg"), has_huge_pages());
+	cr_assert(has_flag(m, " dc"), "children get them");
+	cr_assert(has_flag(m, " dd"), "core files get them");
 	rte_pktmbuf_free(m);
 	rte_mempool_free(pool);
 	cr_assert_null(rte_mempool_lookup("private"));
