@@ -10,8 +10,8 @@
 
 #include "base/bits.h"
 #include "config/limits.h"
-#include "drivers/port.h"
 #include "drivers/buffers.h"
+#include "drivers/port.h"
 
 #define HUGE_PAGE ((size_t)2 << 20)
 

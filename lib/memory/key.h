@@ -34,10 +34,10 @@ struct key_memo {
 struct key_table {
 	const struct region **slot; /* `slots` pointers, in the memory given to key_table_init */
 	uint32_t slots; /* at most 2^24 */
-	uint32_t
-		used; /* control path only: slots from this one on were never taken; they go first */
-	uint32_t first_free; /* control path only */
-	uint32_t *next_free; /* control path only: FIFO of freed slots, to reuse each late */
+	/* The free slots. Only the control path uses the next four. */
+	uint32_t used; /* slots from this one on were never taken: they go first */
+	uint32_t first_free;
+	uint32_t *next_free; /* FIFO of freed slots, to reuse each late */
 	uint32_t last_free;
 	struct permutation *permutation; /* of the slots */
 	struct key_memo *memo; /* NULL: there is none */

@@ -20,8 +20,7 @@ void node_init(struct node *n, const char *name, size_t size, uint32_t qps, uint
 	for (size_t i = 0; i < sizeof(random); i++)
 		random[i] = (uint8_t)prng_next(&n->prng);
 	n->memory = must(aligned_alloc(4096, round_up(size, 4096)));
-	n->key_memory = must(aligned_alloc(64, round_up(key_table_size(KEY_SLOTS), 64)));
-	memset(n->key_memory, 0, key_table_size(KEY_SLOTS));
+	n->key_memory = must(calloc(1, key_table_size(KEY_SLOTS)));
 	key_table_init(&n->keys, n->key_memory, KEY_SLOTS, random);
 	n->qp = must(calloc(qps, sizeof(*n->qp)));
 }
