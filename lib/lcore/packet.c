@@ -53,6 +53,24 @@ static void report(struct lcore *l, struct engine_qp *q, struct completion *c, b
 }
 
 /*
+ * Once a request has failed, the program has a completion to poll for each one behind it, signaled
+ * or not. Their slots stay taken until it polls, as on other devices. Otherwise a program that posts
+ * until the queue is full would never find it full, and would overrun its CQ.
+ */
+static bool keeps_slots(struct engine_qp *q, const struct completion *send)
+{
+	enum qp_state state;
+
+	if (send != NULL && send->status != STATUS_SUCCESS && send->from_srq == 0)
+		q->keeps_slots = q->send_cq != NULL && !q->send_cq->ignores_overrun;
+	if (likely(!q->keeps_slots))
+		return false;
+	state = qp_state(q->core);
+	q->keeps_slots = state == QP_STATE_ERR || state == QP_STATE_SQE;
+	return q->keeps_slots;
+}
+
+/*
  * A slot is given back before the completion that reports it can be seen, because a program that
  * polls the completion may post at once. Requests without a completion give theirs back, too.
  */
@@ -66,7 +84,8 @@ static void take_completions(struct lcore *l, struct engine_qp *q, nanotime now)
 
 		taken = qp_take_completion(q->core, &c, &from_receive);
 		retired = qp_retired(q->core);
-		if (retired != q->published_retired) {
+		if (retired != q->published_retired &&
+		    !keeps_slots(q, taken && !from_receive ? &c : NULL)) {
 			q->published_retired = retired;
 			/* Release: a client that sees the slot free sees everything before. */
 			__atomic_store_n(&q->page->retired, retired, __ATOMIC_RELEASE);

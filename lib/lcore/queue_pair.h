@@ -140,6 +140,7 @@ struct engine_qp {
 	bool held_back; /* a frame of this round was not sent: none may overtake it */
 	bool flushing; /* in ERR, and the posted receives complete next */
 	bool more_work; /* the window was full: its ring holds more */
+	bool keeps_slots; /* a request failed: slots are free once polled (packet.c) */
 	bool crowded; /* it has asked for room for more unsettled copies */
 	bool raw; /* whole frames, see raw.h */
 	bool unreliable; /* a packet is done when it has left */

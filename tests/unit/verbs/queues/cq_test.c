@@ -286,6 +286,41 @@ Test(cq, an_overrun_is_an_error_of_the_cq_and_its_queue_pairs)
 	close_pair(&p);
 }
 
+/*
+ * All that is posted to a queue pair in ERR completes, so the queue is full until the program polls.
+ * Programs rely on it: a CQ with an entry for each slot of its send queues is not overrun.
+ */
+Test(cq, unsignaled_requests_in_the_error_state_do_not_overrun_it)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE }, *bad;
+	struct ibv_modify_cq_attr all = moderation(DEPTH, 0);
+	struct ibv_wc wc[DEPTH];
+	struct pair p = { 0 };
+
+	open_pair(&p, 2 * DEPTH - 1);
+	cr_assert_eq(ibv_modify_qp(p.qp[0], &attr, IBV_QP_STATE), 0);
+	cr_assert_eq(ibv_modify_cq(p.cq, &all), 0);
+	for (int round = 0; round < 4; round++) {
+		cr_assert_eq(ibv_req_notify_cq(p.cq, 0), 0);
+		for (int i = 0; i < DEPTH; i++)
+			cr_assert_eq(ibv_post_send(p.qp[0], &wr, &bad), 0, "request %d", i);
+		cr_assert(has_event(p.channel, WAIT_SECONDS * 1000), "they do not complete");
+		cr_expect_eq(ibv_post_send(p.qp[0], &wr, &bad), ENOMEM, "nothing was polled");
+		poll_completions(p.cq, wc, DEPTH, "what was flushed");
+		cr_expect_eq(wc[0].status, IBV_WC_WR_FLUSH_ERR);
+	}
+	attr.qp_state = IBV_QPS_RESET;
+	cr_assert_eq(ibv_modify_qp(p.qp[0], &attr, IBV_QP_STATE), 0);
+	cr_assert_eq(endpoint_connect(&e, p.qp[0], p.qp[0]->qp_num), 0);
+	for (uint64_t i = 0; i < 2 * DEPTH; i++) {
+		cr_assert_eq(post_write(p.qp[0], i), 0, "request %lu after RESET", i);
+		poll_completions(p.cq, wc, 1, "a WRITE");
+		cr_expect_eq(wc[0].status, IBV_WC_SUCCESS);
+	}
+	close_pair(&p);
+}
+
 static void post_when_there_is_room(struct ibv_qp *qp)
 {
 	uint64_t until = now_ns(CLOCK_MONOTONIC) + WAIT_SECONDS * UINT64_C(1000000000);
