@@ -20,6 +20,7 @@
 
 #define PAGE	((size_t)4096)
 #define MIB	((size_t)1 << 20)
+#define SEVERAL (4 * MIB) /* copying them takes longer than a writer needs for its four words */
 #define PARTS	16u
 #define WRITERS 3
 #define FORKS	36
@@ -195,7 +196,7 @@ static void fork_and_look(void)
 /* Linux guarantees this; promoted memory must do the same. */
 Test(forks, private_memory_is_copied_at_one_time, .timeout = 120)
 {
-	begin_writers(new_memory(16 * MIB), 16 * MIB, true);
+	begin_writers(new_memory(SEVERAL), SEVERAL, true);
 	await_rounds(2);
 	for (int i = 0; i < FORKS; i++)
 		fork_and_look();
@@ -205,9 +206,9 @@ Test(forks, private_memory_is_copied_at_one_time, .timeout = 120)
 /* hostile H-101: fork while threads write registered memory */
 Test(forks, a_child_has_promoted_memory_of_one_time, .timeout = 120)
 {
-	uint8_t *p = new_promoted(16 * MIB);
+	uint8_t *p = new_promoted(SEVERAL);
 
-	begin_writers(p, 16 * MIB, false);
+	begin_writers(p, SEVERAL, false);
 	await_rounds(2);
 	for (int i = 0; i < FORKS; i++)
 		fork_and_look();
@@ -217,11 +218,11 @@ Test(forks, a_child_has_promoted_memory_of_one_time, .timeout = 120)
 /* Needs the privilege: without it no thread is held, because system calls would fail. */
 Test(forks, a_child_has_what_system_calls_wrote_at_one_time, .timeout = 120)
 {
-	uint8_t *p = new_promoted(16 * MIB);
+	uint8_t *p = new_promoted(SEVERAL);
 
 	if (geteuid() != 0)
 		cr_skip_test("only root may hold back what the kernel writes");
-	begin_writers(p, 16 * MIB, true);
+	begin_writers(p, SEVERAL, true);
 	await_rounds(2);
 	for (int i = 0; i < FORKS; i++)
 		fork_and_look();
@@ -299,22 +300,22 @@ Test(forks, without_privilege_the_memory_is_taken_back, .init = expect_root, .ti
 		uint8_t *p;
 
 		be_root();
-		p = new_promoted(16 * MIB);
+		p = new_promoted(SEVERAL);
 		cr_assert_eq(kind_of_mapping(p), 's');
 		be_nobody();
-		begin_writers(p, 16 * MIB, true);
+		begin_writers(p, SEVERAL, true);
 		await_rounds(2);
 		for (int i = 0; i < 3; i++)
 			fork_and_look();
 		cr_assert_eq(asked, round, "engines leave once");
 		cr_assert_eq(kind_of_mapping(p), 'p');
 		end_writers();
-		for (size_t i = 0; i < 16 * MIB; i += PAGE)
+		for (size_t i = 0; i < SEVERAL; i += PAGE)
 			cr_assert(p[i + PAGE - 1] == 0, "page %zu", i / PAGE);
-		cr_assert_eq(madvise(p, 16 * MIB, MADV_DONTNEED), 0);
-		for (size_t i = 0; i < 16 * MIB; i++)
+		cr_assert_eq(madvise(p, SEVERAL, MADV_DONTNEED), 0);
+		for (size_t i = 0; i < SEVERAL; i++)
 			cr_assert_eq(p[i], 0, "octet %zu is not discarded", i);
-		munmap(p, 16 * MIB);
+		munmap(p, SEVERAL);
 	}
 }
 
@@ -322,11 +323,11 @@ Test(forks, without_privilege_the_memory_is_taken_back, .init = expect_root, .ti
 Test(forks, without_privilege_no_call_fails_and_no_later_write_is_seen, .init = expect_root,
      .timeout = 120)
 {
-	uint8_t *p = new_promoted(16 * MIB);
+	uint8_t *p = new_promoted(SEVERAL);
 
 	promote_before_fork(engines_stay);
 	be_nobody();
-	begin_writers(p, 16 * MIB, true);
+	begin_writers(p, SEVERAL, true);
 	await_rounds(2);
 	for (int i = 0; i < FORKS / 3; i++) {
 		note_rounds();
@@ -377,10 +378,10 @@ Test(forks, a_child_keeps_what_may_not_be_written, .init = expect_root, .timeout
 Test(forks, a_child_has_its_copy_without_free_descriptors, .timeout = 120)
 {
 	struct rlimit limit = { 64, 64 };
-	uint8_t *p = new_promoted(16 * MIB);
+	uint8_t *p = new_promoted(SEVERAL);
 	int go[2], status, filled[64], n = 0;
 
-	begin_writers(p, 16 * MIB, false);
+	begin_writers(p, SEVERAL, false);
 	await_rounds(2);
 	cr_assert_eq(pipe(go), 0);
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
