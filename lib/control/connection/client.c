@@ -112,6 +112,22 @@ static bool make_bells(struct client *c)
 	return true;
 }
 
+/*
+ * A sleeping lcore wakes when the client writes to its eventfd. Edge-triggered: the eventfd need not
+ * be read, so the client cannot keep the lcore awake. 0 or an errno, ENOSPC past fs.epoll.max_user_watches.
+ */
+static int watch_bells(const struct client *c)
+{
+	for (uint32_t i = 0; i < c->engine->lcores; i++) {
+		struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+
+		if (epoll_ctl(c->engine->lcore[i].wait_fd, EPOLL_CTL_ADD, c->objects->wake_fd[i],
+			      &event) != 0)
+			return errno;
+	}
+	return 0;
+}
+
 static void dispose_arena(void *arena)
 {
 	arena_destroy(arena);
@@ -152,7 +168,7 @@ static int client_build(struct client *c, uid_t uid)
 	c->objects->counted = take_own(c);
 	if (!c->objects->counted)
 		return EUSERS;
-	return objects_open(c) && make_bells(c) ? 0 : ENOMEM;
+	return objects_open(c) && make_bells(c) ? watch_bells(c) : ENOMEM;
 }
 
 /* All clients of a user share the number of the user's first client. No other user has it. */
@@ -219,16 +235,8 @@ void client_start(struct client *c)
 	e->client_count++;
 	c->page->heartbeat = e->heartbeat;
 	clock_publish(c->page);
-	for (uint32_t i = 0; i < e->lcores; i++) {
-		struct epoll_event event = { .events = EPOLLIN | EPOLLET };
-
-		/*
-		 * Edge-triggered: the client's eventfd need not be read, so it cannot keep the
-		 * lcore awake.
-		 */
-		epoll_ctl(e->lcore[i].wait_fd, EPOLL_CTL_ADD, c->objects->wake_fd[i], &event);
+	for (uint32_t i = 0; i < e->lcores; i++)
 		lcore_call(&e->lcore[i], attach, c);
-	}
 }
 
 static bool context_send(const struct context *x, uint32_t event)
@@ -373,6 +381,15 @@ static int check_share(struct call *call)
 	return 0;
 }
 
+static int say_no_room(struct call *call, int error)
+{
+	if (error == ENOSPC)
+		return call_fail(call, error,
+				 "the engine's user has reached fs.epoll.max_user_watches");
+	return call_fail(call, error, "the engine has no room for another program: it serves %u",
+			 call->engine->client_count);
+}
+
 int cmd_hello(struct call *call)
 {
 	const struct request_hello *r = (const struct request_hello *)call->request;
@@ -392,9 +409,7 @@ int cmd_hello(struct call *call)
 		node_place(arena_base(arena), LIMIT_ARENA_BYTES, call->engine->port->node);
 	c = client_create(call->engine, arena, call->connection->uid, false, &error);
 	if (c == NULL)
-		return call_fail(call, error,
-				 "the engine has no room for another program: it serves %u",
-				 call->engine->client_count);
+		return say_no_room(call, error);
 	error = reach_memory(call, c);
 	/* Its memory may block for ever. The engine's own user gets a mover with such a region. */
 	if (error == 0 && (call->connection->uid != geteuid() || !call->connection->proven))

@@ -5,10 +5,12 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "rig/attacker.h"
 #include "rig/export_rig.h"
 
 /* The engine's allocations go through here (meson.build: --wrap). */
@@ -62,6 +64,21 @@ mode_t __wrap_umask(mode_t mask)
 {
 	umasks++;
 	return __real_umask(mask);
+}
+
+static bool mute; /* eventfds cannot be watched: the user has fs.epoll.max_user_watches */
+
+int __real_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event);
+
+int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event)
+{
+	if (__atomic_load_n(&mute, __ATOMIC_RELAXED) && operation == EPOLL_CTL_ADD &&
+	    (event->events & EPOLLET) != 0) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return __real_epoll_ctl(epoll, operation, fd, event);
 }
 
 TestSuite(control_faults, .init = control_rig_open, .fini = control_rig_close, .timeout = 60);
@@ -487,4 +504,22 @@ Test(control_faults, the_umask_stays_as_it_is)
 	cr_assert_eq(stat(path, &st), 0);
 	cr_expect_eq(st.st_mode & 07777, 0600, "%o", st.st_mode);
 	cr_expect_eq(umasks, 0);
+}
+
+/* Its requests would wait until something else wakes the lcore. */
+Test(control_faults, a_program_that_cannot_wake_the_lcores_is_refused)
+{
+	struct taken t = { 0 };
+	uint32_t context;
+	int descriptors = count_descriptors();
+
+	left = -1;
+	__atomic_store_n(&mute, true, __ATOMIC_RELAXED);
+	cr_expect_eq(try_attach(&t, &context), -1);
+	cr_expect_eq(t.error, ENOSPC, "%s", strerror(t.error));
+	cr_expect_not_null(strstr(t.why, "max_user_watches"), "%s", t.why);
+	__atomic_store_n(&mute, false, __ATOMIC_RELAXED);
+	expect_descriptors(descriptors);
+	expect_counts(0, 0, 0, 0);
+	expect_serving();
 }
