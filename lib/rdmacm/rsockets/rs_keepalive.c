@@ -34,7 +34,7 @@ int rs_keepalive_follow(struct rs_socket *s)
 	struct itimerspec t = { { .tv_sec = seconds }, { .tv_sec = seconds } };
 	int error = 0;
 
-	if (!rs_is_stream(s) || !s->options.keep_alive) {
+	if (!rs_is_stream(s) || !s->options.keep_alive || s->closed) {
 		rs_keepalive_end(s);
 		return 0;
 	}

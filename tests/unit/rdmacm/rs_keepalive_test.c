@@ -4,7 +4,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <rdma/rsocket.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -73,4 +75,36 @@ Test(rs_keepalive, no_descriptor_is_left_for_the_timer)
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 	cr_expect_eq(rs_ask(s, SOL_SOCKET, SO_KEEPALIVE), 0);
 	cr_expect_eq(rs_set(s, SOL_SOCKET, SO_KEEPALIVE, 1), 0);
+}
+
+struct setter {
+	int socket;
+	bool begun;
+};
+
+static void *set_until_it_is_closed(void *argument)
+{
+	struct setter *of = argument;
+
+	while (rs_set(of->socket, SOL_SOCKET, SO_KEEPALIVE, 1) == 0)
+		__atomic_store_n(&of->begun, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+Test(rs_keepalive, an_option_that_is_set_beside_rclose_leaves_no_timer)
+{
+	int before = timers(0);
+
+	for (int i = 0; i < 200; i++) {
+		struct setter of = { .socket = rsocket(AF_INET, SOCK_STREAM, 0) };
+		pthread_t thread;
+
+		cr_assert_geq(of.socket, 0, "%m");
+		cr_assert_eq(pthread_create(&thread, NULL, set_until_it_is_closed, &of), 0);
+		while (!__atomic_load_n(&of.begun, __ATOMIC_ACQUIRE))
+			sched_yield();
+		cr_expect_eq(rclose(of.socket), 0);
+		pthread_join(thread, NULL);
+	}
+	cr_expect_eq(timers(0), before);
 }
