@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "pcapng.h"
@@ -12,6 +13,13 @@ enum interface {
 	INTERFACE_PORT,
 	INTERFACE_HERE,
 };
+
+bool capture_file_is_pipe(const char *path)
+{
+	struct stat st;
+
+	return strcmp(path, "-") == 0 || (stat(path, &st) == 0 && S_ISFIFO(st.st_mode));
+}
 
 FILE *capture_file_open(const char *path)
 {

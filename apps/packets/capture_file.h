@@ -3,6 +3,7 @@
 #ifndef APPS_CAPTURE_FILE_H
 #define APPS_CAPTURE_FILE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "capture_session.h"
@@ -11,6 +12,11 @@ struct capture_counts {
 	uint64_t frames, lost;
 };
 
+/*
+ * Whether it is standard output or a FIFO. Opening a FIFO waits for its reader, and writing may: the
+ * prompt of uroced does not wait.
+ */
+bool capture_file_is_pipe(const char *path);
 /*
  * Only its owner may read it, because it has payload of other users; "-": standard output. NULL
  * with errno.

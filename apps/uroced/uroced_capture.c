@@ -61,8 +61,8 @@ static int begin(const char *path)
 	char why[160];
 	int error;
 
-	/* `uroce capture` has it: here the prompt writes there, too */
-	if (strcmp(path, "-") == 0)
+	/* `uroce capture` has these; here the prompt writes to standard output, too */
+	if (capture_file_is_pipe(path))
 		return fail(path, "must be a file");
 	if (capture_session_open(&capture.session, console.options->socket, LIMIT_CAPTURE_SNAP,
 				 LIMIT_CAPTURE_RING, why, sizeof(why)) != 0)

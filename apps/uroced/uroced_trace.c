@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "locate.h"
+#include "packets/capture_file.h"
 #include "packets/trace_kept.h"
 #include "uroced_commands.h"
 
@@ -101,7 +102,7 @@ static void trace_save(void *parsed, struct cmdline *cl, void *data)
 	int error;
 
 	snprintf(command, sizeof(command), "trace save %s", path);
-	if (strcmp(path, "-") == 0) {
+	if (capture_file_is_pipe(path)) {
 		console_fail("%s: must be a file", command);
 		return;
 	}

@@ -3,6 +3,7 @@
 """The prompt of uroced: the sessions of docs/, line for line; completion; files of commands."""
 
 import json
+import os
 import pathlib
 import re
 import shlex
@@ -246,9 +247,13 @@ class Prompt(EngineCase):
         terminal = self.start_terminal()
         file = self.folder / "frames.pcapng"
         self.assertEqual(self.command(terminal, "capture stop"), "capture stop: no capture runs\n")
-        for path, why in (("/nonexistent/file", "No such file or directory"), ("-", "must be a file")):
+        fifo = self.folder / "fifo" # without a reader: the prompt must not wait for one
+        os.mkfifo(fifo)
+        for path, why in (("/nonexistent/file", "No such file or directory"), ("-", "must be a file"),
+                          (fifo, "must be a file")):
             self.assertEqual(self.command(terminal, f"capture start {path}"),
                              f"capture start {path}: {why}\n")
+        self.assertEqual(self.command(terminal, f"trace save {fifo}"), f"trace save {fifo}: must be a file\n")
         self.assertEqual(self.command(terminal, f"capture start {file}"), "")
         self.assertEqual(self.command(terminal, f"capture start {file}.too"),
                          f"capture start {file}.too: the capture into {file} still runs; "
