@@ -261,8 +261,7 @@ static int destroy_flow(struct ibv_flow *ibv)
 {
 	struct context *c = context_of(ibv->context);
 	struct steering *flow = (struct steering *)ibv;
-	int error = destroy_error(
-		c, attachment_command_handle(c->attachment, COMMAND_DESTROY_FLOW, ibv->handle));
+	int error = context_destroy(c, COMMAND_DESTROY_FLOW, ibv->handle);
 
 	if (error != 0)
 		return error;
@@ -310,8 +309,7 @@ static int destroy_counters(struct ibv_counters *ibv)
 
 	if (verbs_object_busy(&k->object))
 		return EBUSY;
-	error = destroy_error(
-		c, attachment_command_handle(c->attachment, COMMAND_DESTROY_COUNTERS, k->handle));
+	error = context_destroy(c, COMMAND_DESTROY_COUNTERS, k->handle);
 	if (error != 0)
 		return error;
 	free(k);

@@ -190,9 +190,7 @@ static struct ibv_rwq_ind_table *create_table(struct ibv_context *context,
 static int destroy_table(struct ibv_rwq_ind_table *ibv)
 {
 	struct context *c = context_of(ibv->context);
-	int error =
-		destroy_error(c, attachment_command_handle(c->attachment, COMMAND_DESTROY_RWQ_TABLE,
-							   (uint32_t)ibv->ind_tbl_handle));
+	int error = context_destroy(c, COMMAND_DESTROY_RWQ_TABLE, (uint32_t)ibv->ind_tbl_handle);
 
 	if (error != 0)
 		return error;
@@ -284,8 +282,7 @@ struct ibv_qp *raw_create_rss_qp(struct ibv_context *context, struct ibv_qp_init
 int raw_destroy_rss_qp(struct qp *qp)
 {
 	struct context *c = context_of(qp->ibv.qp_base.context);
-	int error = destroy_error(
-		c, attachment_command_handle(c->attachment, COMMAND_DESTROY_RSS, qp->rss));
+	int error = context_destroy(c, COMMAND_DESTROY_RSS, qp->rss);
 
 	if (error != 0)
 		return error;

@@ -73,8 +73,7 @@ int verbs_close_xrcd(struct ibv_xrcd *ibv)
 
 	if (verbs_object_busy(&x->object))
 		return EBUSY;
-	error = destroy_error(
-		c, attachment_command_handle(c->attachment, COMMAND_CLOSE_XRCD, x->handle));
+	error = context_destroy(c, COMMAND_CLOSE_XRCD, x->handle);
 	if (error != 0)
 		return error;
 	free(x);

@@ -6,6 +6,7 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -369,16 +370,24 @@ Test(refused_qp, objects_of_a_closed_context_do_not_affect_new_ones)
 	struct ibv_cq *cq[MANY];
 	struct ibv_pd *pd[MANY];
 	struct ibv_mr *mr[MANY];
+	struct ibv_xrcd_init_attr init = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
+							IBV_XRCD_INIT_ATTR_OFLAGS,
+					   .fd = -1,
+					   .oflags = O_CREAT };
+	struct ibv_xrcd *closed_xrcd, *xrcd[MANY];
 	uint64_t objects;
 
 	endpoint_open(&closed);
+	closed_xrcd = ibv_open_xrcd(closed.context, &init);
+	cr_assert_not_null(closed_xrcd, "%m");
 	cr_expect_eq(ibv_close_device(closed.context), 0);
 	for (int i = 0; i < MANY; i++) {
 		qp[i] = endpoint_create_qp(&e);
 		cq[i] = ibv_create_cq(e.context, 1, NULL, NULL, 0);
 		pd[i] = ibv_alloc_pd(e.context);
 		mr[i] = ibv_reg_mr(e.pd, e.buffer, 64, IBV_ACCESS_LOCAL_WRITE);
-		cr_assert(qp[i] && cq[i] && pd[i] && mr[i], "%d: %m", i);
+		xrcd[i] = ibv_open_xrcd(e.context, &init);
+		cr_assert(qp[i] && cq[i] && pd[i] && mr[i] && xrcd[i], "%d: %m", i);
 		if (i % 2 != 0)
 			continue;
 		/* so that freed handles are used again */
@@ -386,6 +395,7 @@ Test(refused_qp, objects_of_a_closed_context_do_not_affect_new_ones)
 		cr_assert_eq(ibv_destroy_cq(cq[i]), 0);
 		cr_assert_eq(ibv_dealloc_pd(pd[i]), 0);
 		cr_assert_eq(ibv_dereg_mr(mr[i]), 0);
+		cr_assert_eq(ibv_close_xrcd(xrcd[i]), 0);
 	}
 	objects = engine_objects();
 	for (int i = 0; i < 2; i++)
@@ -394,6 +404,7 @@ Test(refused_qp, objects_of_a_closed_context_do_not_affect_new_ones)
 	cr_expect_eq(ibv_destroy_cq(closed.cq), 0);
 	cr_expect_eq(ibv_destroy_comp_channel(closed.channel), 0);
 	cr_expect_eq(ibv_dealloc_pd(closed.pd), 0);
+	cr_expect_eq(ibv_close_xrcd(closed_xrcd), 0);
 	cr_expect_eq(engine_objects(), objects);
 	free(closed.buffer);
 	for (int i = 1; i < MANY; i += 2) {
@@ -401,5 +412,6 @@ Test(refused_qp, objects_of_a_closed_context_do_not_affect_new_ones)
 		cr_expect_eq(ibv_destroy_cq(cq[i]), 0);
 		cr_expect_eq(ibv_dealloc_pd(pd[i]), 0);
 		cr_expect_eq(ibv_dereg_mr(mr[i]), 0);
+		cr_expect_eq(ibv_close_xrcd(xrcd[i]), 0);
 	}
 }
