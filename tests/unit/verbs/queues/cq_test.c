@@ -360,6 +360,7 @@ Test(cq, an_overrun_may_be_ignored)
 	cr_assert_eq(ibv_query_qp(p.qp[0], &attr, IBV_QP_STATE, &init), 0);
 	cr_expect_eq(attr.qp_state, IBV_QPS_RTS);
 	cr_expect_not(next_event(&type, 0));
+	cr_expect_eq(ibv_resize_cq(p.cq, 2 * SMALL_CQ), 0, "many were sent, and none waits");
 	close_pair(&p);
 }
 
