@@ -20,6 +20,15 @@ static void note_lossy(struct qp *qp, const struct completion *c)
 		__atomic_store_n(&q->done, c->work_index + 1, __ATOMIC_RELAXED);
 }
 
+/*
+ * Whether the completion is of a request that counted as signaled. Behind a failed request each one
+ * completes. The engine keeps their slots until they are polled, so what is known of them is still there.
+ */
+static uint32_t is_signaled(const struct work_queue *q, const struct completion *c)
+{
+	return c->status == STATUS_SUCCESS || q->signaled[c->work_index & q->mask] != 0;
+}
+
 /* Notes that the queue's requests up to this one are done. */
 static void note(struct cq *cq, const struct completion *c)
 {
@@ -44,7 +53,8 @@ static void note(struct cq *cq, const struct completion *c)
 			__atomic_store_n(&qp->rq.done, qp->rq.done + 1, __ATOMIC_RELAXED);
 		return;
 	}
-	__atomic_store_n(&qp->sq.signaled_polled, qp->sq.signaled_polled + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&qp->sq.signaled_polled, qp->sq.signaled_polled + is_signaled(&qp->sq, c),
+			 __ATOMIC_RELAXED);
 	if ((int32_t)(done - qp->sq.done) > 0)
 		__atomic_store_n(&qp->sq.done, done, __ATOMIC_RELAXED);
 }

@@ -358,3 +358,67 @@ Test(datagram, controlled_qkeys_are_for_privileged_programs)
 	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ends with %#x",
 		  (unsigned int)status);
 }
+
+/* ---- an error of the send queue (SQE) ---- */
+
+static void fail_with_four_behind(struct ibv_qp *qp, struct ibv_ah *ah)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer, 8, e.mr->lkey + 1 };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
+	struct ibv_wc wc[5];
+
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = qp->qp_num;
+	wr.wr.ud.remote_qkey = UD_QKEY;
+	for (int i = 0; i < 5; i++) {
+		cr_assert_eq(ibv_post_send(qp, &wr, &bad), 0);
+		sge.lkey = e.mr->lkey;
+	}
+	poll_completions(qp->send_cq, wc, 5, "the request that fails, and those behind it");
+	cr_expect_eq(wc[0].status, IBV_WC_LOC_PROT_ERR);
+	for (int i = 1; i < 5; i++)
+		cr_expect_eq(wc[i].status, IBV_WC_WR_FLUSH_ERR);
+}
+
+/* Its engine has seen all that `qp` posted: the last request arrives, and an answer to `qp`. */
+static void await_all_of(struct ibv_qp *qp, struct ibv_qp *peer, struct ibv_ah *ah)
+{
+	struct ibv_wc wc[2];
+
+	ud_receive(&e, peer, 0, 512);
+	cr_assert_eq(ud_send(&e, qp, ah, peer->qp_num, UD_QKEY, 8192, 8), 0);
+	poll_completions(e.cq, wc, 1, "the last datagram");
+	ud_receive(&e, qp, 0, 512);
+	cr_assert_eq(ud_send(&e, peer, ah, qp->qp_num, UD_QKEY, 8192, 8), 0);
+	poll_completions(e.cq, wc, 2, "the answer");
+}
+
+/* The flushed requests were not signaled, and do not make room for others. */
+Test(datagram, a_send_queue_that_was_in_error_is_as_long_as_before)
+{
+	struct ibv_cq *cq = ibv_create_cq(e.context, 4 * UD_DEPTH, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = { .send_cq = cq,
+					 .recv_cq = e.cq,
+					 .cap = { UD_DEPTH, UD_DEPTH, 1, 1, 0 },
+					 .qp_type = IBV_QPT_UD };
+	struct ibv_qp *qp = ibv_create_qp(e.pd, &init), *peer = ud_open(&e, UD_QKEY);
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
+	struct ibv_ah *ah = ud_self(&e, GID_INDEX);
+	struct ibv_wc wc[4 * UD_DEPTH];
+
+	cr_assert(cq != NULL && qp != NULL, "%m");
+	cr_assert_eq(ud_ready(qp, UD_QKEY), 0);
+	fail_with_four_behind(qp, ah);
+	cr_assert_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+	for (uint32_t i = 1; i < init.cap.max_send_wr; i++)
+		cr_assert_eq(ud_send(&e, qp, ah, qp->qp_num, UD_QKEY, 8192, 8), 0, "%u", i);
+	await_all_of(qp, peer, ah);
+	cr_expect_eq(ud_send(&e, qp, ah, qp->qp_num, UD_QKEY, 8192, 8), ENOMEM);
+	poll_completions(cq, wc, (int)init.cap.max_send_wr, "all of the queue");
+	cr_expect_eq(ud_send(&e, qp, ah, qp->qp_num, UD_QKEY, 8192, 8), 0);
+	poll_completions(cq, wc, 1, "one more");
+	cr_expect_eq(ibv_destroy_ah(ah), 0);
+	cr_expect_eq(ibv_destroy_qp(qp), 0);
+	cr_expect_eq(ibv_destroy_qp(peer), 0);
+	cr_expect_eq(ibv_destroy_cq(cq), 0);
+}
