@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "verbs/memory/domain.h"
 #include "verbs/memory/mr.h"
 #include "verbs/queues/qp.h"
 
@@ -71,7 +72,7 @@ int mw_write_bind(struct send_work *w, const struct ibv_mw *mw, uint32_t rkey,
 		return EINVAL; /* the consumer chooses only the low eight bits (IBTA 10.6.7.2.6) */
 	if (info->mr == NULL ? info->length != 0 : mr_of(info->mr)->kind == MR_NULL)
 		return EINVAL;
-	if (info->mr != NULL && info->mr->pd != mw->pd)
+	if (info->mr != NULL && !is_same_domain(info->mr->pd, mw->pd))
 		return EPERM;
 	w->rkey = mw->rkey;
 	w->imm = rkey;

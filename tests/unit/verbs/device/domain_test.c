@@ -168,6 +168,29 @@ Test(domain, an_allocator_that_has_nothing_fails_the_creation)
 	cr_assert_eq(ibv_dealloc_pd(a.pd), 0, "the failed queue pair left nothing");
 }
 
+/* Only ibv_bind_mw() refuses it, in the header of libibverbs. */
+Test(domain, a_window_and_its_region_may_have_it_in_two_ways)
+{
+	struct ibv_pd *domain = parent_of(e.pd, NULL, NULL);
+	struct ibv_mr *mr =
+		ibv_reg_mr(domain, e.buffer, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	struct ibv_mw *mw = ibv_alloc_mw(e.pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_wc wc;
+
+	cr_assert(domain != NULL && mr != NULL && mw != NULL, "%m");
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info =
+		(struct ibv_mw_bind_info){ mr, (uintptr_t)e.buffer, 64, IBV_ACCESS_REMOTE_READ };
+	cr_assert_eq(ibv_post_send(e.qp[0], &wr, &bad), 0);
+	poll_completions(e.cq, &wc, 1, "a bind");
+	cr_expect_eq(wc.status, IBV_WC_SUCCESS);
+	cr_expect_eq(ibv_dealloc_mw(mw), 0);
+	cr_expect_eq(ibv_dereg_mr(mr), 0);
+	cr_expect_eq(ibv_dealloc_pd(domain), 0);
+}
+
 Test(domain, a_thread_domain_in_a_parent_domain)
 {
 	struct ibv_td_init_attr init = { 0 };
