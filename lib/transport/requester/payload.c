@@ -36,7 +36,9 @@ enum reason qp_payload_of(const struct qp *qp, const struct packet *p, const str
 	const struct message *m;
 	uint32_t index, offset, n;
 
-	if (qp->type != QP_TYPE_RC || qp->state != QP_STATE_RTS || !find(r, p->psn, &index))
+	/* In SQD what has begun goes on. */
+	if (qp->type != QP_TYPE_RC || (qp->state != QP_STATE_RTS && qp->state != QP_STATE_SQD) ||
+	    !find(r, p->psn, &index))
 		return REASON_DUPLICATE;
 	m = message_at(r, index);
 	w = request_at(r, index);

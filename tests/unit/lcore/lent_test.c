@@ -137,6 +137,18 @@ Test(lent, no_octet_is_read_after_its_completion)
 	cr_expect(all_are(rig->side[1].buffer, RIG_BUFFER, 0));
 }
 
+/* protocol-map 147: SQD finishes what has begun. */
+Test(lent, it_arrives_while_the_send_queue_drains)
+{
+	const struct qp_attributes drain = { .state = QP_STATE_SQD };
+
+	leave(0, 4096);
+	cr_assert_eq(qp_modify(rig->side[0].qp.core, &drain, QP_ATTR_STATE, NULL), 0);
+	run_until(0, 1);
+	cr_expect_eq(rig->side[0].last.status, STATUS_SUCCESS);
+	cr_expect(all_are(rig->side[1].buffer, 4096, 0x11));
+}
+
 Test(lent, nor_of_a_queue_pair_that_has_gone)
 {
 	leave(0, 4096);

@@ -129,6 +129,19 @@ Test(payload, is_gone_with_its_region)
 	pair.a.region->pd--;
 }
 
+/* What has begun goes on. */
+Test(payload, stays_while_the_send_queue_drains)
+{
+	const struct qp_attributes drain = { .state = QP_STATE_SQD };
+
+	pair_post(&pair, &pair.a, WORK_RDMA_WRITE, WORK_SIGNALED, 0, MTU, 0);
+	make();
+	cr_assert_eq(qp_modify(pair.a.qp, &drain, QP_ATTR_STATE, NULL), 0);
+	expect_same();
+	acknowledge();
+	expect_gone();
+}
+
 Test(payload, is_gone_when_the_queue_pair_fails)
 {
 	pair_post(&pair, &pair.a, WORK_RDMA_WRITE, WORK_SIGNALED, 0, MTU, 0);
