@@ -252,6 +252,7 @@
 #define LIMIT_ENGINE_AHS	(4 * LIMIT_AHS)
 #define LIMIT_ENGINE_SRQS	65535u /* 16 bits of their numbers */
 #define LIMIT_ENGINE_GROUPS	(4 * LIMIT_MCAST_GROUPS)
+#define LIMIT_TOLD_GROUPS	(LIMIT_ENGINE_GROUPS + LIMIT_GIDS) /* ... and those of own addresses */
 #define LIMIT_ENGINE_WATCHES	8000u /* files left behind: Linux queues 16384 events, two of each */
 #define LIMIT_ENGINE_DM_BYTES	(UINT64_C(1) << 30) /* device memory */
 #define LIMIT_ENGINE_PDS	(4 * LIMIT_PDS)

@@ -50,8 +50,7 @@ static struct membership *unused(struct neighbour_table *t)
 	for (uint32_t i = 0; i < t->members_reached; i++)
 		if (!t->membership[i].used)
 			return &t->membership[i];
-	return t->members_reached < LIMIT_ENGINE_GROUPS ? &t->membership[t->members_reached++]
-							: NULL;
+	return t->members_reached < LIMIT_TOLD_GROUPS ? &t->membership[t->members_reached++] : NULL;
 }
 
 int neighbour_join(struct neighbour_table *t, const struct gid *group, nanotime now)

@@ -77,7 +77,7 @@ struct neighbour_table {
 	nanotime mld_v1_until;
 	uint64_t random;
 	uint32_t members_reached; /* memberships from here on were never used */
-	struct membership membership[LIMIT_ENGINE_GROUPS];
+	struct membership membership[LIMIT_TOLD_GROUPS];
 };
 
 /* A frame whose Ethernet header has been read. */

@@ -294,6 +294,32 @@ def tells_of_groups(rig, join=joins_by_verbs):
     return "joined and left " + ", ".join(said)
 
 
+# A querier's question about all groups of the link.
+MLD_QUERY = """
+from scapy.all import Ether, ICMPv6MLQuery2, IPv6, IPv6ExtHdrHopByHop, RouterAlert, sendp
+sendp(Ether(dst="33:33:00:00:00:01") / IPv6(src="fe80::99", dst="ff02::1", hlim=1) /
+      IPv6ExtHdrHopByHop(options=[RouterAlert()]) / ICMPv6MLQuery2(mrd=100), iface="wire", verbose=False)
+"""
+
+
+def tells_of_solicited_nodes(rig):
+    """Switches that look into MLD pass questions for our addresses to ports that reported their groups."""
+    path = rig.folder / "solicited.pcapng"
+    capture = Process(rig, "dumpcap", [*rig.inside("b"), "dumpcap", "-q", "-i", "wire", "-B", "64", "-w", str(path),
+                                       "-f", "ip6[6] == 0"])
+    capture.expect("File: ", 20)
+    sh(*rig.inside("b"), "/usr/bin/python3", "-B", "-c", MLD_QUERY)
+    wanted = "ff02::1:ff00:1"  # of fd07::1
+
+    def reported():
+        text = subprocess.run(["tshark", "-r", str(path), "-Y", "icmpv6.type == 143", "-V"],
+                              capture_output=True, text=True, timeout=60).stdout
+        return f"Multicast Address: {wanted}\n" in text
+    wait_until(f"a report of {wanted}", 20, reported, 0.3)
+    capture.end()
+    return wanted
+
+
 WIRE_CASES = [
     ("headers-v4", headers("v4")),
     ("headers-v6", headers("v6")),
@@ -308,6 +334,7 @@ LONG = ("veth1500/icrc-v6", "veth4200/icrc-v4", "netdev1500/icrc-v4")
 
 CASES = {
     "veth1500": [*WIRE_CASES, ("ping", answers_ping), ("groups", tells_of_groups),
+                 ("solicited-nodes", tells_of_solicited_nodes),
                  ("groups-rdma_cm", lambda rig: tells_of_groups(rig, joins_by_rdma_cm)),
                  ("malformed", malformed)],
     "veth4200": WIRE_CASES,

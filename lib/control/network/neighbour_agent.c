@@ -38,7 +38,7 @@ struct neighbour_agent {
 	nanotime wait_at; /* next look at destinations that wait for a MAC address, ... */
 	nanotime retry_at; /* ... and at unreachable ones */
 	struct neighbour_frames out;
-	struct wanted_group wanted[LIMIT_ENGINE_GROUPS];
+	struct wanted_group wanted[LIMIT_TOLD_GROUPS];
 };
 
 /* ---- sending ---- */
@@ -121,6 +121,57 @@ static void set_addresses(struct engine *e)
 	neighbour_set_addresses(a->table, address, n);
 }
 
+/* The group's entry, else a free one, else NULL. */
+static struct wanted_group *wanted_place(struct neighbour_agent *a, const struct gid *group)
+{
+	struct wanted_group *free_place = NULL;
+
+	for (uint32_t i = 0; i < LIMIT_TOLD_GROUPS; i++) {
+		if (a->wanted[i].users == 0)
+			free_place = free_place != NULL ? free_place : &a->wanted[i];
+		else if (gid_equal(&a->wanted[i].group, group))
+			return &a->wanted[i];
+	}
+	return free_place;
+}
+
+/* One more wants the group. The next tick sends the reports of the first one's. */
+static struct wanted_group *want(struct neighbour_agent *a, const struct gid *group, int *error)
+{
+	struct wanted_group *w = wanted_place(a, group);
+
+	*error = ENOSPC;
+	if (w != NULL)
+		*error = w->users == 0 ? neighbour_join(a->table, group, clock_now()) : 0;
+	if (*error != 0)
+		return NULL;
+	w->group = *group;
+	w->users++;
+	return w;
+}
+
+/*
+ * A node joins the solicited-node group of each own address (RFC 4861 7.2.1). A switch that looks into
+ * MLD passes the questions of neighbours only to ports that have reported it. The kernel joins those
+ * of addresses for which it answers.
+ */
+static int join_solicited(struct engine *e)
+{
+	struct neighbour_agent *a = e->control->neighbours;
+	int error = 0;
+
+	for (uint32_t i = 0; !e->port->kernel_answers && i < LIMIT_GIDS && error == 0; i++) {
+		struct gid group = { { 0xff, 2, [11] = 1, [12] = 0xff } };
+		const struct gid *own = &e->gid[i].gid;
+
+		if (gid_is_zero(own) || gid_is_ipv4(own))
+			continue;
+		memcpy(&group.octet[13], &own->octet[13], 3);
+		want(a, &group, &error);
+	}
+	return error;
+}
+
 int neighbour_agent_open(struct engine *e, char *why, size_t why_size)
 {
 	const struct uroce_options *o = &e->control->options;
@@ -151,7 +202,7 @@ int neighbour_agent_open(struct engine *e, char *why, size_t why_size)
 		memcpy(gateway[i].octet, o->gateway[i].octet, 16);
 	neighbour_set_gateways(a->table, gateway, o->gateways);
 	a->generation = neighbour_generation(a->table);
-	return 0;
+	return join_solicited(e);
 }
 
 void neighbour_agent_close(struct engine *e)
@@ -187,25 +238,11 @@ uint32_t neighbour_agent_news(const struct engine *e)
 	return a != NULL ? neighbour_generation(a->table) : 0;
 }
 
-/* The group's entry, else a free one, else NULL. */
-static struct wanted_group *wanted_place(struct neighbour_agent *a, const struct gid *group)
-{
-	struct wanted_group *free_place = NULL;
-
-	for (uint32_t i = 0; i < LIMIT_ENGINE_GROUPS; i++) {
-		if (a->wanted[i].users == 0)
-			free_place = free_place != NULL ? free_place : &a->wanted[i];
-		else if (gid_equal(&a->wanted[i].group, group))
-			return &a->wanted[i];
-	}
-	return free_place;
-}
-
 const struct gid *neighbour_agent_group(const struct engine *e, uint32_t *at)
 {
 	const struct neighbour_agent *a = e->control->neighbours;
 
-	while (a != NULL && *at < LIMIT_ENGINE_GROUPS) {
+	while (a != NULL && *at < LIMIT_TOLD_GROUPS) {
 		const struct wanted_group *w = &a->wanted[(*at)++];
 
 		if (w->users > 0)
@@ -222,17 +259,10 @@ int neighbour_agent_join(struct engine *e, const struct gid *group)
 
 	if (a == NULL)
 		return 0;
-	w = wanted_place(a, group);
-	if (w == NULL)
-		return ENOSPC;
-	/* The next tick sends its reports; it follows every command. */
-	error = w->users == 0 ? neighbour_join(a->table, group, clock_now()) : 0;
-	if (error != 0)
-		return error;
-	w->group = *group;
-	if (w->users++ == 0)
+	w = want(a, group, &error);
+	if (w != NULL && w->users == 1)
 		heard_update(e); /* before the program learns that it has joined */
-	return 0;
+	return error;
 }
 
 void neighbour_agent_leave(struct engine *e, const struct gid *group)

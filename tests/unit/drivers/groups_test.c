@@ -136,7 +136,7 @@ Test(groups, as_many_groups_as_the_limit)
 	struct gid group = group4, middle = group4;
 
 	middle.octet[14] = 5; /* group 0x503 */
-	for (uint32_t i = 0; i < LIMIT_ENGINE_GROUPS; i++) {
+	for (uint32_t i = 0; i < LIMIT_TOLD_GROUPS; i++) {
 		group.octet[14] = (uint8_t)(i >> 8);
 		group.octet[15] = (uint8_t)i;
 		cr_assert_eq(neighbour_join(t, &group, TIME_S), 0, "group %u", i);
@@ -149,7 +149,7 @@ Test(groups, as_many_groups_as_the_limit)
 	group.octet[13] = 10;
 	cr_expect_eq(neighbour_join(t, &group, TIME_S), ENOSPC);
 	/* when the list of frames is full the next tick sends the others; none is lost */
-	for (uint32_t left = LIMIT_ENGINE_GROUPS; left > 0; left -= out.count) {
+	for (uint32_t left = LIMIT_TOLD_GROUPS; left > 0; left -= out.count) {
 		neighbour_frames_clear(&out);
 		neighbour_tick(t, TIME_S, &out);
 		cr_assert_gt(out.count, 0, "%u reports are missing", left);
