@@ -51,12 +51,27 @@ static int source_for(const struct sockaddr *to, struct sockaddr_storage *a)
 	return error;
 }
 
+/*
+ * Its first datagram gives a UDP socket its port, but the address is stored before that. So a socket
+ * without a port takes one now, as sendto(2) would. EAGAIN: there is none left (sendto(2), too).
+ */
+static int take_port(int fd, struct sockaddr_storage *a)
+{
+	if (((struct sockaddr_in *)a)->sin_port != 0) /* sin6_port is at the same offset */
+		return 0;
+	if (bind(fd, (struct sockaddr *)a, rs_address_length((struct sockaddr *)a)) != 0)
+		return errno == EADDRINUSE ? EAGAIN : errno;
+	return own_name(fd, a);
+}
+
 static int choose_address(const struct rs_socket *s, const struct sockaddr *to,
 			  struct sockaddr_storage *a)
 {
 	struct sockaddr_storage bound;
 	int error = own_name(s->fd, &bound);
 
+	if (error == 0)
+		error = take_port(s->fd, &bound);
 	if (error != 0)
 		return error;
 	*a = bound;

@@ -98,6 +98,43 @@ Test(rs_datagrams, received_datagrams_wait_in_bounded_memory)
 	}
 }
 
+/* The port from which the next datagram comes to b. */
+static in_port_t next_port(uint32_t i)
+{
+	struct sockaddr_in from = { 0 };
+	socklen_t length = sizeof(from);
+	uint32_t number;
+
+	cr_assert(comes(b, WAIT_SECONDS * 1000), "number %u does not come", i);
+	cr_assert_eq(rrecvfrom(b, &number, sizeof(number), 0, (struct sockaddr *)&from, &length),
+		     sizeof(number));
+	cr_assert_eq(number, i);
+	return from.sin_port;
+}
+
+/* As with UDP, its first datagram gives a socket its port. */
+Test(rs_datagrams, an_unbound_socket_sends_from_one_port)
+{
+	struct sockaddr_in from;
+	socklen_t length = sizeof(from);
+	uint8_t octet = 0;
+
+	cr_assert_eq(rclose(a), 0);
+	a = rsocket(AF_INET, SOCK_DGRAM, 0);
+	send_number(0);
+	cr_assert_eq(rgetsockname(a, (struct sockaddr *)&from, &length), 0);
+	cr_expect_neq(from.sin_port, 0);
+	cr_expect_eq(next_port(0), from.sin_port);
+	for (uint32_t i = 1; i < 200; i++) { /* by its queue pair, after the first ones */
+		send_number(i);
+		cr_assert_eq(next_port(i), from.sin_port, "number %u", i);
+	}
+	address(&from, OWN_ADDRESS, ntohs(from.sin_port));
+	cr_assert_eq(rsendto(b, &octet, 1, 0, (struct sockaddr *)&from, length), 1);
+	cr_assert(comes(a, WAIT_SECONDS * 1000), "no answer comes");
+	cr_expect_eq(rrecv(a, &octet, 1, 0), 1);
+}
+
 /* Among what comes, until nothing comes for a moment. */
 static bool receives(uint32_t number)
 {
