@@ -86,11 +86,16 @@ static void answered(struct rs_socket *s, const struct rdma_conn_param *p)
 	}
 }
 
+/*
+ * A connection that is being accepted ends without having been established, if the RTU was lost. Only
+ * a peer that has taken our REP can end it, so that peer was connected, and may have sent data.
+ */
 static void ended(struct rs_socket *s)
 {
 	if (s->state == RS_ACCEPTING)
-		refuse(s, ECONNABORTED);
-	rs_process(s); /* data that came before the end can still be read */
+		established(s);
+	else
+		rs_process(s); /* data that came before the end can still be read */
 	rs_stream_disconnected(s);
 	rdma_disconnect(s->stream.id);
 }

@@ -4,10 +4,12 @@
  * output, each command a line of its input. Ids are numbered in the order of creation.
  * usage: cm-server ADDRESS PORT BACKLOG
  *
- *	out: ready, EVENT ID STATUS, refused CALL ERRNO, done, begun ID
+ *	out: ready, EVENT ID STATUS, refused CALL ERRNO, done, begun ID,
+ *	    received LENGTH (by the accepted rsocket)
  *	in: accept ID, reject ID, disconnect ID, destroy ID, connect ADDRESS PORT (UDP: lookup),
  *	    self (a connection with itself), exercise WRITES (over that), look, look-away,
- *	    hear (done: what happened up to now was said before), end
+ *	    hear (done: what happened up to now was said before), rlisten PORT (an rsocket),
+ *	    raccept (its one connection, which may still have to come), end
  *
  * A request whose private data begins with 'a' is accepted at once, one with 'r' rejected. One with
  * 'b' gets a queue pair of the program's own, which stays in RTR.
@@ -18,12 +20,14 @@
 #include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+#include <rdma/rsocket.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define IDS 65536
+#define IDS	65536
+#define SOON_MS 10000
 
 static struct rdma_event_channel *channel;
 static struct rdma_cm_id *ids[IDS];
@@ -31,6 +35,7 @@ static uint32_t made;
 static struct rdma_cm_id *own; /* of the connection with ourselves: the active end */
 static char page[4096] __attribute__((aligned(4096)));
 static bool looks = true;
+static int streams = -1; /* the listening rsocket */
 
 static void die(const char *what)
 {
@@ -207,6 +212,33 @@ static void hear(void)
 	printf("done\n");
 }
 
+static int listen_for_streams(const char *text, int port)
+{
+	struct sockaddr_in a;
+
+	streams = rsocket(AF_INET, SOCK_STREAM, 0);
+	if (rbind(streams, address(&a, text, port), sizeof(a)) != 0)
+		return -1;
+	return rlisten(streams, 1);
+}
+
+static void accept_stream(void)
+{
+	struct pollfd p = { .fd = streams, .events = POLLIN };
+	char octet;
+	int s = -1;
+
+	errno = ETIMEDOUT;
+	if (rpoll(&p, 1, SOON_MS) == 1)
+		s = raccept(streams, NULL, NULL);
+	if (s < 0)
+		answer("raccept", -1);
+	else
+		printf("received %zd\n", rrecv(s, &octet, 1, 0));
+	rclose(s);
+	rclose(streams);
+}
+
 /* False: the program ends. */
 static bool obey(const char *line, const char *address_text, int port)
 {
@@ -238,6 +270,10 @@ static bool obey(const char *line, const char *address_text, int port)
 		looks = false;
 	else if (strcmp(word, "hear") == 0)
 		hear();
+	else if (strcmp(word, "rlisten") == 0)
+		answer(word, listen_for_streams(address_text, n));
+	else if (strcmp(word, "raccept") == 0)
+		accept_stream();
 	return strcmp(word, "end") != 0;
 }
 

@@ -418,6 +418,17 @@ class Test(Rig):
             self.peer.socket.send(frame)
         return frames
 
+    def case_an_rsocket_that_gets_no_rtu(self):
+        """The peer has taken the REP, and ends the connection. raccept() returns it all the same."""
+        self.server.tell(f"rlisten {TCP_PORT + 9}")
+        greeting = struct.pack("!BBHIQIIQII", 1, 0, 384, 0, 0x10000, 1, 2, 0x20000, 1, 0x10000)
+        req = self.req(service=SERVICE_TCP + 9, words=greeting)
+        self.peer.send(req)
+        rep = self.expect(REP, remote_id=req.local_id)
+        self.peer.send(DREQ(local_id=req.local_id, remote_id=rep.local_id, qpn=rep.qpn))
+        self.expect(DREP, remote_id=req.local_id)
+        self.server.tell("raccept", "received 0")
+
     # hostile H-57: floods.
     def case_requests_without_end(self):
         """H-68: a flood while the program does not take events: as many wait as its backlog allows,
