@@ -111,7 +111,8 @@ void rs_finish(struct rs_socket *s)
 		rs_stream_shutdown(s, SHUT_RDWR);
 	if (!rs_is_stream(s))
 		rs_datagrams_linger(s);
-	was_listening = s->state == RS_LISTENING;
+	/* Its state does not say so if its engine is gone. */
+	was_listening = rs_is_stream(s) && s->stream.ready_end != NULL;
 	s->closed = true;
 	s->readable = s->writable = false;
 	s->state = RS_DISCONNECTED;

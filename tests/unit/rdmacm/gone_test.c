@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The engine dies under a program that uses rdma_cm. */
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -305,6 +306,43 @@ static int new_listener(struct sockaddr_in *a)
 	cr_assert_eq(rlisten(listener, 4), 0);
 	cr_assert_eq(rgetsockname(listener, (struct sockaddr *)a, &length), 0);
 	return listener;
+}
+
+static unsigned int descriptors(void)
+{
+	DIR *list = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	cr_assert_not_null(list);
+	while (readdir(list) != NULL)
+		n++;
+	closedir(list);
+	return n;
+}
+
+#define CALLERS 4 /* what each of them connects to has two descriptors */
+
+Test(gone, connections_that_nobody_accepted_are_closed)
+{
+	const struct timespec nap = { .tv_nsec = 10000000 };
+	struct sockaddr_in a;
+	int listener = new_listener(&a), caller[CALLERS];
+	unsigned int limit = descriptors() + CALLERS; /* the library may keep some of its own */
+
+	for (int i = 0; i < CALLERS; i++) {
+		caller[i] = rsocket(AF_INET, SOCK_STREAM, 0);
+		cr_assert_eq(rconnect(caller[i], (struct sockaddr *)&a, sizeof(a)), 0, "%s",
+			     strerror(errno));
+	}
+	mortal_engine_kill();
+	cr_expect_eq(error_of(listener), ENODEV);
+	for (int i = 0; i < CALLERS; i++)
+		cr_expect_eq(rclose(caller[i]), 0);
+	cr_expect_eq(rclose(listener), 0);
+	/* the last one may not have been established when the engine ended */
+	for (int tries = 0; descriptors() >= limit && tries < 100 * WAIT_SECONDS; tries++)
+		nanosleep(&nap, NULL);
+	cr_expect_lt(descriptors(), limit);
 }
 
 /* What the peer's engine has acknowledged can be read, even if no call has looked at it by then. */
