@@ -11,9 +11,10 @@ static bool may_tell_or_gone(struct rs_socket *s)
 	return s->stream.out.control_places > 0 || s->state != RS_CONNECTED;
 }
 
+/* A linger time of 0 concerns rclose() alone, which does not come here then. */
 static int patience(const struct rs_socket *s)
 {
-	if (s->options.linger.l_onoff)
+	if (s->options.linger.l_onoff && s->options.linger.l_linger > 0)
 		return (int)MIN_OF(s->options.linger.l_linger, LIMIT_RS_CLOSE_MS / 1000) * 1000;
 	return LIMIT_RS_CLOSE_MS;
 }

@@ -125,6 +125,27 @@ Test(rs_options, linger)
 	cr_expect_eq(errno, EINVAL);
 }
 
+/* A linger time of 0 is for rclose(), which then ends a stream without waiting. */
+Test(rs_options, a_shutdown_without_linger_time)
+{
+	static const char octets[50000]; /* the peer's engine acknowledges them after a while */
+	const struct linger none = { .l_onoff = 1 };
+	struct sockaddr_in a;
+	int listener = rs_listening(&a), called = rs_connect_stream(listener, &a);
+	char received[sizeof(octets)];
+	ssize_t n, all = 0;
+
+	cr_assert_eq(rsetsockopt(s, SOL_SOCKET, SO_LINGER, &none, sizeof(none)), 0);
+	cr_assert_eq(rsend(s, octets, sizeof(octets), 0), sizeof(octets));
+	cr_expect_eq(rshutdown(s, SHUT_WR), 0, "%s", strerror(errno));
+	while ((n = rrecv(called, received, sizeof(received), 0)) > 0)
+		all += n;
+	cr_expect_eq(n, 0, "%s", strerror(errno));
+	cr_expect_eq(all, sizeof(octets));
+	cr_expect_eq(rclose(called), 0);
+	cr_expect_eq(rclose(listener), 0);
+}
+
 /* Packets of a datagram socket obey its UDP socket, so the kernel knows its options. */
 Test(rs_options, of_datagrams)
 {
