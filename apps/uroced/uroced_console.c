@@ -248,19 +248,28 @@ static int take_lines(FILE *f, const char *path, bool execute, char *why, size_t
 	return 0;
 }
 
-int console_check_file(const char *path, char *why, size_t why_size)
+/* Returns what is wrong with the open file, or NULL. */
+static const char *unfit(int fd)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
 
-	if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISDIR(st.st_mode))) {
-		close(fd);
-		return 0;
-	}
-	snprintf(why, why_size, "--cmdline-file %.300s: %s", path,
-		 strerror(fd < 0 ? errno : EISDIR));
+	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+		return strerror(EISDIR);
+	/* take_lines() reads it twice */
+	return lseek(fd, 0, SEEK_CUR) < 0 ? "must be a file, not a pipe" : NULL;
+}
+
+int console_check_file(const char *path, char *why, size_t why_size)
+{
+	/* O_NONBLOCK: a FIFO without a writer is refused, too */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const char *wrong = fd < 0 ? strerror(errno) : unfit(fd);
+
 	if (fd >= 0)
 		close(fd);
+	if (wrong == NULL)
+		return 0;
+	snprintf(why, why_size, "--cmdline-file %.300s: %s", path, wrong);
 	return OPTIONS_USAGE;
 }
 

@@ -13,7 +13,7 @@
 
 /* There is one prompt in a process. `o` stays the caller's; `set idle` changes it, too. */
 bool console_open(struct uroce_engine *e, struct uroced_options *o);
-/* Before anything is started: whether the file can be read. 0, or OPTIONS_USAGE and one line in `why`. */
+/* Before anything is started: whether the file can be read twice. 0, or OPTIONS_USAGE and one line in `why`. */
 int console_check_file(const char *path, char *why, size_t why_size);
 /*
  * Checks all lines of the file, then executes them, up to the first that fails. 0, or one line in `why`

@@ -13,7 +13,7 @@ import subprocess
 import time
 import unittest
 
-from engine_rig import MEMIF, UROCE, UROCED, EngineCase, until
+from engine_rig import ENOUGH, MEMIF, UROCE, UROCED, EngineCase, until
 from page_session import DOCS, PROMPT, ask, hidden, open_prompt, replay, sessions
 
 class Prompt(EngineCase):
@@ -571,6 +571,30 @@ class Files(EngineCase):
             end = self.run_uroced("--cmdline-file", path)
             self.assertEqual((end.returncode, end.stdout, end.stderr),
                              (2, "", f"uroced: --cmdline-file {path}: {why}\n"))
+
+    def test_a_pipe(self):
+        """It can be read once only, but all lines are checked before the first is executed."""
+        fifo = str(self.folder / "fifo")  # without a writer: nothing waits for one
+        os.mkfifo(fifo)
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        os.write(writer, b"quit\n")
+        os.close(writer)
+        for path, stdin in ((fifo, subprocess.DEVNULL), ("/dev/stdin", reader)):
+            end = subprocess.run(self.words("--exit-when-idle", "1", "--cmdline-file", path), env=self.environment,
+                                 timeout=ENOUGH, stdin=stdin, capture_output=True, text=True)
+            self.assertEqual((end.returncode, end.stdout, end.stderr),
+                             (2, "", f"uroced: --cmdline-file {path}: must be a file, not a pipe\n"))
+
+    def test_what_is_no_pipe(self):
+        """A file as standard input, and no commands at all."""
+        with open(self.write("show config\nquit\n"), encoding="ascii") as file:
+            end = subprocess.run(self.words("--cmdline-file", "/dev/stdin"), env=self.environment, timeout=ENOUGH,
+                                 stdin=file, capture_output=True, text=True)
+        self.assertEqual((end.returncode, end.stderr), (0, ""))
+        self.assertIn("cmdline-file     /dev/stdin\n", end.stdout)
+        end = self.run_uroced("--exit-when-idle", "1", "--cmdline-file", "/dev/null")
+        self.assertEqual((end.returncode, end.stderr), (0, ""))
 
 
 if __name__ == "__main__":
