@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "output.h"
 
 #define FIRST_ROW 1000 /* what getopt returns for row 0; larger than any letter */
 
@@ -244,7 +245,8 @@ bool options_read(const char *command, const char *help, const struct option_row
 	snprintf(program, sizeof(program), "uroce %s", command);
 	result = options_words(&o, argc, argv, rest);
 	if (result == OPTIONS_HELP) {
-		*status = fputs(help, stdout) < 0 || fflush(stdout) != 0 ? EXIT_FAILED : EXIT_DONE;
+		fputs(help, stdout);
+		*status = output_status(program);
 		return false;
 	}
 	*status = result == OPTIONS_OK ? EXIT_DONE : EXIT_USAGE;

@@ -20,6 +20,7 @@
 #include "json.h"
 #include "locate.h"
 #include "options.h"
+#include "output.h"
 
 #define LARGEST	 (1u << 20)
 #define PATIENCE UINT64_C(5000000000) /* ns for one round trip */
@@ -268,6 +269,7 @@ int main(int argc, char **argv)
 	char text[512];
 	int status;
 
+	output_keep_closed();
 	if (!parse(argc, argv, &o, &status))
 		return status;
 	if (engine_locate(o.socket, &where, &device, text, sizeof(text)) != 0 ||
@@ -292,5 +294,5 @@ int main(int argc, char **argv)
 		       (unsigned long)h.count, (double)h.min / 1e3,
 		       (double)histogram_percentile(&h, 50) / 1e3,
 		       (double)histogram_percentile(&h, 99) / 1e3, (double)h.max / 1e3);
-	return EXIT_DONE;
+	return output_status("uroce ping");
 }

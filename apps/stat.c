@@ -16,6 +16,7 @@
 #include "lists.h"
 #include "locate.h"
 #include "options.h"
+#include "output.h"
 #include "stat_cm.h"
 #include "stat_cycles.h"
 
@@ -227,8 +228,8 @@ static int show_again(int fd, const struct reply_device *d, const struct stat_op
 			return error;
 		if (!terminal && !o->json)
 			putchar('\n');
-		if (fflush(stdout) != 0)
-			return errno;
+		if (output_error() != 0)
+			return 0; /* command_stat() says so */
 		nanosleep(&pause, NULL);
 	}
 }
@@ -317,7 +318,7 @@ int command_stat(int argc, char **argv)
 	if (fd >= 0)
 		close(fd);
 	if (error == 0)
-		return EXIT_DONE;
+		return output_status("uroce stat");
 	fprintf(stderr, "uroce stat: %s: %s\n", where.path, why[0] != '\0' ? why : strerror(error));
 	return EXIT_FAILED;
 }

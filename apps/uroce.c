@@ -11,6 +11,7 @@
 
 #include "base/bits.h"
 #include "commands.h"
+#include "output.h"
 #include "program.h"
 
 static const struct {
@@ -69,17 +70,18 @@ int main(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : "";
 
+	output_keep_closed();
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		if (strcmp(word, commands[i].word) == 0)
 			return commands[i].run != NULL ? commands[i].run(argc - 1, argv + 1)
 						       : run_program(word, argv + 1);
 	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
 		usage(stdout);
-		return EXIT_DONE;
+		return output_status("uroce");
 	}
 	if (strcmp(word, "--version") == 0) {
 		puts("uroce " UROCE_VERSION);
-		return EXIT_DONE;
+		return output_status("uroce");
 	}
 	if (word[0] != '\0')
 		return unknown(word);

@@ -11,6 +11,7 @@
 #include "json.h"
 #include "locate.h"
 #include "options.h"
+#include "output.h"
 
 static const char usage[] =
 	"usage: uroce doctor [--port PORT] [--socket PATH] [--all] [--json]\n"
@@ -163,5 +164,6 @@ int command_doctor(int argc, char **argv)
 	machine_read_process(&m);
 	find_engine(&m, o.socket);
 	report(&m, &o, &s);
-	return s.count[CHECK_MISSING] == 0 && fflush(stdout) == 0 ? EXIT_DONE : EXIT_FAILED;
+	status = output_status("uroce doctor");
+	return s.count[CHECK_MISSING] == 0 ? status : EXIT_FAILED;
 }

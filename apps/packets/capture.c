@@ -12,6 +12,7 @@
 #include "config/limits.h"
 #include "json.h"
 #include "options.h"
+#include "output.h"
 
 #define MEBI 20 /* shift */
 
@@ -163,7 +164,8 @@ int command_capture(int argc, char **argv)
 	if (s.gone)
 		fprintf(stderr, "uroce capture: the engine has ended\n");
 	capture_session_close(&s);
-	if (error != 0)
-		fprintf(stderr, "uroce capture: %s: %s\n", o.file, strerror(error));
-	return error != 0 ? EXIT_FAILED : EXIT_DONE;
+	if (error == 0)
+		return output_status("uroce capture");
+	fprintf(stderr, "uroce capture: %s: %s\n", o.file, strerror(error));
+	return EXIT_FAILED;
 }

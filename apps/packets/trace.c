@@ -15,6 +15,7 @@
 #include "config/limits.h"
 #include "lists.h"
 #include "options.h"
+#include "output.h"
 #include "trace_kept.h"
 #include "trace_story.h"
 
@@ -162,7 +163,7 @@ static void trace(struct capture_session *s, const struct trace_options *o, cons
 			story_print(&p, way, (double)(int64_t)(frame.time - first) / 1e9);
 			continue;
 		}
-		if (last || fflush(stdout) != 0)
+		if (last || output_error() != 0)
 			break;
 		capture_session_wait(s, LIMIT_CAPTURE_LOOK_MS);
 		last = s->gone || capture_interrupted || (o->seconds > 0 && now() >= end);
@@ -190,7 +191,7 @@ static int show_kept(const struct trace_options *o, const struct kept_trace *k)
 		error = kept_save(k, o->last, o->pcap);
 	if (error != 0)
 		fprintf(stderr, "uroce trace: --pcap %s: %s\n", o->pcap, strerror(error));
-	return error != 0 ? EXIT_FAILED : EXIT_DONE;
+	return error != 0 ? EXIT_FAILED : output_status("uroce trace");
 }
 
 /* Reads or ends the trace of this queue pair, not of another one. */
@@ -241,6 +242,7 @@ int main(int argc, char **argv)
 	char why[256] = "";
 	int error, status;
 
+	output_keep_closed();
 	if (!parse(argc, argv, &o, &status))
 		return status;
 	capture_catch_signals();
@@ -262,7 +264,9 @@ int main(int argc, char **argv)
 	if (error != 0)
 		return fail(why[0] != '\0' ? why : strerror(error));
 	trace(&s, &o, &t);
-	status = s.gone ? fail("the engine has ended") : EXIT_DONE;
+	status = output_status("uroce trace");
+	if (s.gone)
+		status = fail("the engine has ended");
 	capture_session_close(&s);
 	return status;
 }

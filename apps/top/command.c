@@ -13,6 +13,7 @@
 #include "locate.h"
 #include "look.h"
 #include "options.h"
+#include "output.h"
 #include "print.h"
 #include "ranks.h"
 #include "screen.h"
@@ -149,7 +150,7 @@ static int print(struct top *t)
 	if (!t->page && !o->once && !o->json)
 		putchar('\n');
 	ranks_free(&r);
-	return fflush(stdout) == 0 ? 0 : errno;
+	return output_error();
 }
 
 /* Looks at the queue pairs often, as their numbers wrap. *ended: the user has had enough. */
@@ -232,8 +233,8 @@ int command_top(int argc, char **argv)
 	look_free(&t.now);
 	look_free(&t.before);
 	free(t.program);
-	if (error == 0)
-		return EXIT_DONE;
+	if (error == 0 || output_error() != 0)
+		return output_status("uroce top");
 	fprintf(stderr, "uroce top: %s: %s\n", where.path,
 		t.why[0] != '\0' ? t.why : strerror(error));
 	return EXIT_FAILED;

@@ -120,6 +120,18 @@ class EngineCase(unittest.TestCase):
         return subprocess.run([UROCE, *words], env=self.environment, timeout=ENOUGH,
                               capture_output=True, text=True, **how)
 
+    def unwritten(self, *words):
+        """The command cannot write what it prints: the disk is full, or standard output is closed."""
+        name = " ".join(["uroce", *words[:0 if words[0].startswith("-") else 1]])
+        for where, why in (("/dev/full", "No space left on device"), ("&-", "Bad file descriptor")):
+            end = self.run_in_shell(f'exec "$@" >{where}', UROCE, *words)
+            self.assertEqual((end.returncode, end.stdout, end.stderr),
+                             (1, "", f"{name}: standard output: {why}\n"), (words, where))
+
+    def run_in_shell(self, script, *words):
+        return subprocess.run(["sh", "-c", script, "sh", *words], env=self.environment, timeout=ENOUGH,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
     def start_peer(self):
         """An engine at the other end of the first one's memif; its socket."""
         socket, self.socket = self.socket, str(self.folder / "peer.sock")

@@ -110,6 +110,18 @@ class Stat(EngineCase):
                      "rdma_sends", "rdma_recvs", "link_downed"):
             self.assertIn(name, words)
 
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_output_that_cannot_be_written(self):
+        """Of each command: it says so, and has not succeeded."""
+        for view in ("--all", "--hw", "--prometheus", "--json", "--programs", "--qps", "--cycles=0.01", "--watch=0.1",
+                     "--help"):
+            self.unwritten("stat", view)
+        for words in (["stat"], ["top", "--once", "--interval", "0.1"], ["top", "--interval", "0.1"], ["doctor"],
+                      ["ping", "--count", "1"], ["--version"], ["--help"]):
+            self.unwritten(*words)
+        self.assertEqual(self.json("--programs"), [])
+        self.assertIsNone(self.engine.poll())
+
     def test_watch(self):
         self.ping()
         watch = subprocess.Popen([UROCE, "stat", "--watch=0.1"], env=self.environment,

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """uroce trace with packets that an engine keeps: begun and ended while packets pass, read as lines and in tshark."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -60,6 +61,16 @@ class Kept(EngineCase):
         self.assertEqual(len(self.trace(first, "--last", "10")), 10)
         self.assertEqual(self.trace(first, "--end"), [])
         self.assertEqual(self.refused(first, "--end"), "uroce trace: no queue pair is traced\n")
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_output_that_cannot_be_written(self):
+        first, _ = self.pair()
+        self.trace(first, "--keep", "32")
+        until(lambda: len(self.trace(first, "--last", "32")) == 32, "32 packets")
+        self.unwritten("trace", "--last", "32", first)
+        self.unwritten("trace", "--count", "5", first)
+        file = str(self.folder / "frames.pcapng")
+        self.unwritten("capture", "--json", "--count", "5", file)
 
     @unittest.skipUnless(shutil.which("tshark"), "no tshark")
     def test_pcap(self):
