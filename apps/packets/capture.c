@@ -90,17 +90,21 @@ static int write_all(struct capture_session *s, const struct capture_options *o,
 		     struct capture_counts *counts)
 {
 	double end = now() + o->seconds;
-	bool last = false; /* one more look: what came before the end belongs to the capture */
+	bool more;
 	int error;
 
 	for (;;) {
-		error = capture_file_take(f, s, o->count, counts);
-		if (error != 0 || last || (o->count > 0 && counts->frames == o->count))
+		error = capture_file_take(f, s, o->count, counts, &more);
+		if (error != 0 || (o->count > 0 && counts->frames == o->count))
 			return error;
-		if (fflush(f) != 0)
+		if (!more && s->until != 0)
+			return 0;
+		if (!more && fflush(f) != 0)
 			return errno;
-		capture_session_wait(s, LIMIT_CAPTURE_LOOK_MS);
-		last = s->gone || capture_interrupted || (o->seconds > 0 && now() >= end);
+		if (!more)
+			capture_session_wait(s, LIMIT_CAPTURE_LOOK_MS);
+		if (s->gone || capture_interrupted || (o->seconds > 0 && now() >= end))
+			capture_session_end(s);
 	}
 }
 

@@ -9,6 +9,8 @@
 
 #include "pcapng.h"
 
+#define FRAMES_AT_ONCE 1024u
+
 enum interface {
 	INTERFACE_PORT,
 	INTERFACE_HERE,
@@ -51,11 +53,15 @@ static void write_frame(FILE *f, const struct capture_frame *frame)
 }
 
 int capture_file_take(FILE *f, struct capture_session *s, uint64_t most,
-		      struct capture_counts *counts)
+		      struct capture_counts *counts, bool *more)
 {
 	static struct capture_frame frame;
 
-	while ((counts->frames < most || most == 0) && capture_session_next(s, &frame)) {
+	*more = true;
+	for (uint32_t i = 0; i < FRAMES_AT_ONCE && (counts->frames < most || most == 0); i++) {
+		*more = capture_session_next(s, &frame);
+		if (!*more)
+			break;
 		write_frame(f, &frame);
 		counts->frames++;
 		if (ferror(f))

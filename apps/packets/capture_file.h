@@ -26,10 +26,11 @@ FILE *capture_file_open(const char *path);
 int capture_file_begin(FILE *f, const struct capture_session *s, const char *program,
 		       uint32_t snap);
 /*
- * The frames that are there, no more than `most` in all (0: all). `counts` begins at zero.
+ * Some of the frames that are there, no more than `most` in all (0: all). `counts` begins at zero.
+ * *more: there may be others. The caller can look between whether the capture is to end.
  */
 int capture_file_take(FILE *f, struct capture_session *s, uint64_t most,
-		      struct capture_counts *counts);
+		      struct capture_counts *counts, bool *more);
 /* Returns how many frames were lost; the others are in the file, which stays open. */
 int capture_file_end(FILE *f, const struct capture_session *s, struct capture_counts *counts);
 

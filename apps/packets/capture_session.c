@@ -22,7 +22,11 @@ static void interrupted(int number)
 
 void capture_catch_signals(void)
 {
-	struct sigaction a = { .sa_handler = interrupted };
+	/*
+	 * SA_RESTART: a write that waits for its reader goes on. SA_RESETHAND: if it waits for ever,
+	 * a second signal ends the command.
+	 */
+	struct sigaction a = { .sa_handler = interrupted, .sa_flags = SA_RESTART | SA_RESETHAND };
 
 	sigaction(SIGINT, &a, NULL);
 	sigaction(SIGTERM, &a, NULL);
@@ -103,12 +107,18 @@ bool capture_session_next(struct capture_session *s, struct capture_frame *frame
 			oldest = &s->ring[i];
 			frame->record = r;
 		}
-	if (oldest == NULL)
+	if (oldest == NULL || (s->until != 0 && frame->record.at > s->until))
 		return false;
 	capture_reader_take(oldest, &frame->record, frame->octets, sizeof(frame->octets));
 	frame->record.length = MIN_OF(frame->record.length, (uint32_t)sizeof(frame->octets));
 	frame->time = frame->record.at + s->offset;
 	return true;
+}
+
+void capture_session_end(struct capture_session *s)
+{
+	if (s->until == 0)
+		s->until = clock_ns(CLOCK_MONOTONIC);
 }
 
 void capture_session_wait(struct capture_session *s, int wait)

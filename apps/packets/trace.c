@@ -151,10 +151,11 @@ static void trace(struct capture_session *s, const struct trace_options *o, cons
 	double end = now() + o->seconds;
 	uint64_t first = 0, n = 0;
 	struct packet p;
-	bool last = false;
 	char way;
 
-	while (n < o->count || o->count == 0) {
+	while ((n < o->count || o->count == 0) && !ferror(stdout)) {
+		if (s->gone || capture_interrupted || (o->seconds > 0 && now() >= end))
+			capture_session_end(s);
 		if (capture_session_next(s, &frame)) {
 			way = is_packet(&frame, &p) ? story_way(&of, &p) : 0;
 			if (way == 0)
@@ -163,10 +164,9 @@ static void trace(struct capture_session *s, const struct trace_options *o, cons
 			story_print(&p, way, (double)(int64_t)(frame.time - first) / 1e9);
 			continue;
 		}
-		if (last || output_error() != 0)
+		if (s->until != 0 || output_error() != 0)
 			break;
 		capture_session_wait(s, LIMIT_CAPTURE_LOOK_MS);
-		last = s->gone || capture_interrupted || (o->seconds > 0 && now() >= end);
 	}
 	if (capture_session_lost(s) > 0)
 		fprintf(stderr, "uroce trace: %" PRIu64 " frames of the engine found no room\n",

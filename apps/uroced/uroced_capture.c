@@ -30,19 +30,20 @@ static struct {
 
 static void *write_frames(void *arg)
 {
-	bool last;
+	bool more;
 	int ended;
 
 	do {
-		/* Frames from before the end was wanted belong to the capture. */
-		last = __atomic_load_n(&capture.stop, __ATOMIC_ACQUIRE) != 0 ||
-		       capture.session.gone;
-		capture.error =
-			capture_file_take(capture.file, &capture.session, 0, &capture.counts);
+		if (__atomic_load_n(&capture.stop, __ATOMIC_ACQUIRE) != 0 || capture.session.gone)
+			capture_session_end(&capture.session);
+		capture.error = capture_file_take(capture.file, &capture.session, 0,
+						  &capture.counts, &more);
 		__atomic_store_n(&capture.frames, capture.counts.frames, __ATOMIC_RELAXED);
-		if (!last)
+		if (!more && capture.session.until == 0)
 			capture_session_wait(&capture.session, LIMIT_CAPTURE_LOOK_MS);
-	} while (!last && capture.error == 0);
+		else if (!more)
+			break;
+	} while (capture.error == 0);
 	ended = capture_file_end(capture.file, &capture.session, &capture.counts);
 	if (capture.error == 0)
 		capture.error = ended;

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import shlex
 import signal
 import struct
@@ -390,6 +391,34 @@ class Prompt(EngineCase):
         qpn = re.search("0x[0-9a-f]{6}", self.command(terminal, "start rx"))[0]
         self.assertEqual(self.command(terminal, f"start tx 10.7.0.1 {qpn}"), "")
         until(lambda: self.traffic(terminal, "rx")[0] > 0, "messages")
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+
+    def read_slowly(self, program):
+        """Reads what the program prints, more slowly than the engine sends, until the program ends."""
+        stop = time.monotonic() + ENOUGH / 3
+        while os.read(program.stdout.fileno(), 1 << 16):
+            self.assertLess(time.monotonic(), stop, "the program does not end")
+            select.select([], [], [], 0.01)
+        self.assertEqual(program.wait(ENOUGH), 0, program.stderr.read())
+
+    def test_frames_faster_than_they_are_read(self):
+        """A capture and a trace end when they are to, although there are always more frames."""
+        terminal = self.start_terminal()
+        qpn = re.search("0x[0-9a-f]{6}", self.command(terminal, "start rx"))[0]
+        self.assertEqual(self.command(terminal, f"start tx 10.7.0.1 {qpn}"), "")
+        until(lambda: self.traffic(terminal, "rx")[0] > 0, "messages")
+        for words, signals in ((["capture", "--buffer", "1", "--seconds", "1", "-"], []),
+                               (["capture", "--buffer", "1", "-"], [signal.SIGINT]),
+                               (["trace", "--seconds", "1", qpn], []), (["trace", qpn], [signal.SIGTERM])):
+            program = subprocess.Popen([UROCE, *words], env=self.environment, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE)
+            self.addCleanup(self.end, program)
+            self.addCleanup(program.kill)  # it may wait for its reader for ever
+            self.assertTrue(os.read(program.stdout.fileno(), 1))
+            for number in signals:
+                program.send_signal(number)
+            self.read_slowly(program)
         terminal.write("quit\n")
         self.assertEqual(terminal.status(), 0)
 
