@@ -135,7 +135,7 @@ static struct wanted_group *wanted_place(struct neighbour_agent *a, const struct
 	return free_place;
 }
 
-/* One more wants the group. The next tick sends the reports of the first one's. */
+/* Counts one more user of the group. The next tick, which follows every command, reports the first. */
 static struct wanted_group *want(struct neighbour_agent *a, const struct gid *group, int *error)
 {
 	struct wanted_group *w = wanted_place(a, group);

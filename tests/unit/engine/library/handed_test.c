@@ -59,6 +59,14 @@ static void open_engine(struct side *s, uint8_t last)
 	cr_assert_eq(uroce_register(s->engine), 0);
 }
 
+/* Reports of groups (MLDv2) are for the routers of the link, and no engine is one. */
+static bool is_for_routers(const struct rte_mbuf *frame)
+{
+	static const uint8_t routers[6] = { 0x33, 0x33, 0, 0, 0, 0x16 };
+
+	return memcmp(rte_pktmbuf_mtod(frame, const uint8_t *), routers, sizeof(routers)) == 0;
+}
+
 static void carry(struct side *from, struct side *to)
 {
 	struct rte_mbuf *frame[32];
@@ -71,7 +79,7 @@ static void carry(struct side *from, struct side *to)
 		rte_pktmbuf_free(frame[i]);
 		frame[i] = copy;
 		carried++;
-		unwanted += !uroce_wants(to->engine, frame[i]);
+		unwanted += uroce_wants(to->engine, frame[i]) == is_for_routers(frame[i]);
 	}
 	taken = uroce_hand_in(to->port, 0, frame, n);
 	for (uint16_t i = taken; i < n; i++)
