@@ -26,7 +26,8 @@ static void note_lossy(struct qp *qp, const struct completion *c)
  */
 static uint32_t is_signaled(const struct work_queue *q, const struct completion *c)
 {
-	return c->status == STATUS_SUCCESS || q->signaled[c->work_index & q->mask] != 0;
+	return c->status == STATUS_SUCCESS ||
+	       __atomic_load_n(&q->signaled[c->work_index & q->mask], __ATOMIC_RELAXED) != 0;
 }
 
 /* Notes that the queue's requests up to this one are done. */

@@ -78,11 +78,12 @@ static inline void commit(struct qp *qp, const struct send_work *w)
 {
 	struct work_queue *q = &qp->sq;
 	uint32_t slot = q->posted & q->mask;
+	uint8_t signaled = qp->sig_all || (w->flags & WORK_SIGNALED);
 
 	q->wr_id[slot] = w->wr_id;
-	q->signaled[slot] = qp->sig_all || (w->flags & WORK_SIGNALED);
-	__atomic_store_n(&q->signaled_posted, q->signaled_posted + q->signaled[slot],
-			 __ATOMIC_RELAXED);
+	/* Relaxed: whoever polls the completion of this request reads it (poll.c). */
+	__atomic_store_n(&q->signaled[slot], signaled, __ATOMIC_RELAXED);
+	__atomic_store_n(&q->signaled_posted, q->signaled_posted + signaled, __ATOMIC_RELAXED);
 	__atomic_store_n(&q->posted, q->posted + 1, __ATOMIC_RELAXED);
 	ring_client_publish(q->ring);
 }
