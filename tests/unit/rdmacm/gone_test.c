@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The engine dies under a program that uses rdma_cm. */
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -306,18 +305,6 @@ static int new_listener(struct sockaddr_in *a)
 	cr_assert_eq(rlisten(listener, 4), 0);
 	cr_assert_eq(rgetsockname(listener, (struct sockaddr *)a, &length), 0);
 	return listener;
-}
-
-static unsigned int descriptors(void)
-{
-	DIR *list = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	cr_assert_not_null(list);
-	while (readdir(list) != NULL)
-		n++;
-	closedir(list);
-	return n;
 }
 
 #define CALLERS 4 /* what each of them connects to has two descriptors */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -155,4 +156,16 @@ void connection_close(struct connection *c)
 	rdma_destroy_ep(c->caller);
 	rdma_destroy_ep(c->listener);
 	rdma_destroy_event_channel(c->channel);
+}
+
+unsigned int descriptors(void)
+{
+	DIR *list = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	cr_assert_not_null(list);
+	while (readdir(list) != NULL)
+		n++;
+	closedir(list);
+	return n;
 }

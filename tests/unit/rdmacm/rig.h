@@ -66,4 +66,7 @@ void connection_open(struct connection *c);
 /* Disconnects and destroys both. */
 void connection_close(struct connection *c);
 
+/* How many descriptors this process has, and a few more. */
+unsigned int descriptors(void);
+
 #endif

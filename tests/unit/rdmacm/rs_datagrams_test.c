@@ -2,7 +2,6 @@
 /* Datagram rsockets: their bounds, and shutting them down. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <netinet/udp.h>
 #include <poll.h>
@@ -234,18 +233,6 @@ Test(rs_datagrams, a_peer_that_is_not_there_is_reported)
 }
 
 /* ---- any peer can send to it ---- */
-
-static unsigned int descriptors(void)
-{
-	DIR *list = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	cr_assert_not_null(list);
-	while (readdir(list) != NULL)
-		n++;
-	closedir(list);
-	return n;
-}
 
 /* Sends as an rsocket with a queue pair that does not exist: rs_wire.h. */
 static void send_from_nowhere(void)
