@@ -22,7 +22,8 @@ static void note_lossy(struct qp *qp, const struct completion *c)
 
 /*
  * Whether the completion is of a request that counted as signaled. Behind a failed request each one
- * completes. The engine keeps their slots until they are polled, so what is known of them is still there.
+ * completes. In ERR and SQE the engine does not give their slots back, so what is known of them is still
+ * there. It may be overwritten if the program polls only after SQE to RTS and more requests.
  */
 static uint32_t is_signaled(const struct work_queue *q, const struct completion *c)
 {
