@@ -9,6 +9,7 @@
 #include "base/bits.h"
 #include "json.h"
 #include "measure.h"
+#include "output.h"
 #include "perf.h"
 #include "report.h"
 #include "stages.h"
@@ -201,7 +202,7 @@ static int latencies(struct perf_pair *p, struct json *j)
 	return 0;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct perf_options o;
 	struct perf_pair p;
@@ -237,4 +238,13 @@ int main(int argc, char **argv)
 		json_close(&j, '}');
 	pair_close(&p);
 	return failed;
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	output_keep_closed();
+	status = run(argc, argv);
+	return status != 0 ? status : output_status("uroce perf");
 }

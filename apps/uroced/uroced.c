@@ -29,6 +29,7 @@
 #include "drivers/ethdev/ethdev.h"
 #include "engine/leave.h"
 #include "engine/port.h"
+#include "output.h"
 #include "protocol/command.h"
 #include "uroced_confine.h"
 #include "uroced_console.h"
@@ -389,6 +390,12 @@ static int run(struct uroced_options *o, int signals, const cpu_set_t *cpus)
 	return status;
 }
 
+static int help(void)
+{
+	fputs(uroced_usage, stdout);
+	return output_status("uroced");
+}
+
 int main(int argc, char **argv)
 {
 	struct eal_facts facts = { .hugepages = free_hugepages(), .pid = getpid() };
@@ -398,22 +405,19 @@ int main(int argc, char **argv)
 	char why[512];
 	int own, status, signals;
 
+	output_keep_closed();
 	log_open(false);
 	sched_getaffinity(0, sizeof(cpus), &cpus);
 	cpus_write(&cpus, facts.cpus, sizeof(facts.cpus));
-	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		fputs(uroced_usage, stdout);
-		return 0;
-	}
+	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+		return help();
 	status = eal_arguments_make(&eal, argc, argv, &facts, &own, why, sizeof(why));
 	if (status == 0)
 		status = eal_options_check(&eal, why, sizeof(why));
 	if (status == 0)
 		status = uroced_options_parse(&options, argc - own, argv + own, why, sizeof(why));
-	if (status == OPTIONS_HELP) {
-		fputs(uroced_usage, stdout);
-		return 0;
-	}
+	if (status == OPTIONS_HELP)
+		return help();
 	if (status == OPTIONS_OK && options.cmdline_file[0] != '\0')
 		status = console_check_file(options.cmdline_file, why, sizeof(why));
 	if (status == OPTIONS_OK)

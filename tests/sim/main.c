@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "output.h"
 #include "sim.h"
 
 int main(int argc, char **argv)
 {
-	return sim_main(argc, argv);
+	int status;
+
+	output_keep_closed();
+	status = sim_main(argc, argv);
+	return status != 0 ? status : output_status("uroce sim");
 }

@@ -120,13 +120,18 @@ class EngineCase(unittest.TestCase):
         return subprocess.run([UROCE, *words], env=self.environment, timeout=ENOUGH,
                               capture_output=True, text=True, **how)
 
-    def unwritten(self, *words):
-        """The command cannot write what it prints: the disk is full, or standard output is closed."""
-        name = " ".join(["uroce", *words[:0 if words[0].startswith("-") else 1]])
+    def cannot_write(self, name, program, *words):
+        """It cannot write what it prints: the disk is full, or standard output is closed."""
         for where, why in (("/dev/full", "No space left on device"), ("&-", "Bad file descriptor")):
-            end = self.run_in_shell(f'exec "$@" >{where}', UROCE, *words)
+            end = self.run_in_shell(f'exec "$@" >{where}', program, *words)
             self.assertEqual((end.returncode, end.stdout, end.stderr),
                              (1, "", f"{name}: standard output: {why}\n"), (words, where))
+
+    def unwritten(self, *words):
+        self.cannot_write(" ".join(["uroce", *words[:0 if words[0].startswith("-") else 1]]), UROCE, *words)
+
+    def unwritten_by_uroced(self, *words):
+        self.cannot_write("uroced", UROCED, *words)
 
     def run_in_shell(self, script, *words):
         return subprocess.run(["sh", "-c", script, "sh", *words], env=self.environment, timeout=ENOUGH,

@@ -117,8 +117,11 @@ class Stat(EngineCase):
                      "--help"):
             self.unwritten("stat", view)
         for words in (["stat"], ["top", "--once", "--interval", "0.1"], ["top", "--interval", "0.1"], ["doctor"],
-                      ["ping", "--count", "1"], ["--version"], ["--help"]):
+                      ["ping", "--count", "1"], ["perf", "--help"], ["sim", "--loss", "0.1"],
+                      ["sim", "--help"], ["sim", "--scenario", "incast:2", "--time", "1ms"], ["--version"], ["--help"]):
             self.unwritten(*words)
+        self.unwritten_by_uroced("--help")
+        self.unwritten_by_uroced("--", "--help")
         self.assertEqual(self.json("--programs"), [])
         self.assertIsNone(self.engine.poll())
 
