@@ -260,6 +260,15 @@ static inline void note_extension(struct qp *qp, const struct packet *p)
 	path_peer_says(qp->path, p->late);
 }
 
+/* A connection's first packet came before the program knew of the connection (IBTA 11.6.3.1). */
+static void note_established(struct qp *qp)
+{
+	if (qp->state != QP_STATE_RTR || qp->established)
+		return;
+	qp->established = true;
+	qp->events |= QP_EVENT_COMM_EST;
+}
+
 /*
  * The machine that a packet is for. RC has a copy of its own, because nearly all packets are RC:
  * that copy does not test the type.
@@ -281,8 +290,10 @@ static inline __attribute__((always_inline)) enum reason dispatch(struct qp *qp,
 		return why;
 	if (type == QP_TYPE_UD)
 		return datagram_received(qp, p, offer, keys, out);
-	if (type == QP_TYPE_UC)
+	if (type == QP_TYPE_UC) {
+		note_established(qp);
 		return unreliable_received(qp, p, offer, keys, out);
+	}
 	if (op->kind == KIND_CNP) {
 		path_count(qp->path, PATH_CNP_RECEIVED);
 		if (qp->path != NULL)
@@ -295,10 +306,12 @@ static inline __attribute__((always_inline)) enum reason dispatch(struct qp *qp,
 		if (!plain_answer_received(qp, p, op, keys, now, out))
 			why = answer_received(qp, p, keys, now, out);
 	} else {
-		if (!expected_received(qp, p, op, offer, keys, out))
+		if (!expected_received(qp, p, op, offer, keys, out)) {
+			note_established(qp);
 			why = respond_received(qp, p, offer, keys, now, out);
-		else if (qp->resp.holding > 0 || qp->resp.nak_at != TIME_NEVER)
+		} else if (qp->resp.holding > 0 || qp->resp.nak_at != TIME_NEVER) {
 			respond_passed(qp, p->psn, now);
+		}
 	}
 	if (p->selective && why == REASON_NONE)
 		note_extension(qp, p);

@@ -50,6 +50,18 @@ Test(unreliable, a_long_message_is_complete_with_its_last_packet)
 	expect_same(b, LANDS + 0x1000, a, 0, 601);
 }
 
+/* protocol-map 149 */
+Test(unreliable, the_first_packet_in_rtr_is_the_established_event)
+{
+	uc(.b_in_rtr = true);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 10);
+	post(a, .wr_id = 2, .opcode = WORK_RDMA_WRITE, .length = 10);
+	pass(a, "UC WRITE ONLY", A_PSN);
+	expect_events(b, QP_EVENT_COMM_EST);
+	pass(a, "UC WRITE ONLY", A_PSN + 1);
+	expect_events(b, 0);
+}
+
 /* protocol-map 65, 174 */
 Test(unreliable, a_write_lands_without_a_completion)
 {

@@ -314,10 +314,6 @@ enum reason respond_received(struct qp *qp, const struct packet *p, const struct
 			     .now = now };
 	enum reason why;
 
-	if (qp->state == QP_STATE_RTR && !qp->established) {
-		qp->established = true;
-		qp->events |= QP_EVENT_COMM_EST; /* IBTA 11.6.3.1 */
-	}
 	assert(!qp_type_unreliable(qp->type) && qp->type != QP_TYPE_XRC_SEND);
 	span_list_clear(&out->place); /* of what expected_received looked at */
 	if (psn_after(p->psn, qp->resp.expected_psn))
