@@ -139,6 +139,15 @@ static void owe_nak(struct qp *qp, uint8_t syndrome, uint32_t psn, uint32_t msn)
 }
 
 /*
+ * A packet is kept, or the peer was told of a gap or is to be. If not, ahead_psn is of an old gap, and
+ * after 2^23 packets it would lie in front of the expected PSN.
+ */
+static bool gap_is_open(const struct responder *r)
+{
+	return r->holding > 0 || r->nak_at != TIME_NEVER || r->reported;
+}
+
+/*
  * A gap is reported only if it does not close: the network may just have reordered packets. A queue
  * pair without a path knows no time and does not wait.
  */
@@ -272,7 +281,7 @@ static enum reason came_ahead(struct qp *qp, uint32_t psn, nanotime now, struct 
 
 	if (worth_holding(r, psn))
 		out->flags |= OUTCOME_HOLD;
-	if (!psn_within(r->ahead_psn, r->expected_psn, 1u << 23) || psn_after(psn, r->ahead_psn))
+	if (!gap_is_open(r) || psn_after(psn, r->ahead_psn))
 		r->ahead_psn = psn;
 	if (!r->reported) {
 		gap_seen(qp, psn, now);
@@ -281,6 +290,16 @@ static enum reason came_ahead(struct qp *qp, uint32_t psn, nanotime now, struct 
 	if (qp->selective && r->holding > 0)
 		behind_news(r, psn); /* also behind a NAK: one comes in a long round trip */
 	return REASON_PSN_AHEAD_AGAIN;
+}
+
+/* The expected packet is refused. What comes behind it is ahead from now on. */
+static void refuse_expected(struct qp *qp, uint8_t syndrome)
+{
+	struct responder *r = &qp->resp;
+
+	if (!gap_is_open(r))
+		r->ahead_psn = r->expected_psn;
+	owe_nak(qp, syndrome, r->expected_psn, r->msn);
 }
 
 static void judge(const struct arrival *a, enum reason why)
@@ -294,9 +313,9 @@ static void judge(const struct arrival *a, enum reason why)
 		fail_receive(a, why, v->receive_status);
 		respond_failed(qp, why, qp->resp.expected_psn, qp->resp.msn);
 	} else if (v->reply == VERDICT_NAK) {
-		owe_nak(qp, v->syndrome, qp->resp.expected_psn, qp->resp.msn);
+		refuse_expected(qp, v->syndrome);
 	} else if (v->reply == VERDICT_RNR) {
-		owe_nak(qp, SYNDROME_RNR | qp->min_rnr_timer, qp->resp.expected_psn, qp->resp.msn);
+		refuse_expected(qp, SYNDROME_RNR | qp->min_rnr_timer);
 	} else if (v->reply == VERDICT_AGAIN) {
 		owe_again(a);
 	}
