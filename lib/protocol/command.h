@@ -23,7 +23,7 @@
 #include "wire/envelope.h"
 
 #define COMMAND_MAGIC	0x4f525545u /* "UERO" */
-#define COMMAND_VERSION 10u
+#define COMMAND_VERSION 11u
 
 /* Commands of raw packets: command_raw.h. */
 #define RAW_COMMANDS(X)                                             \
@@ -354,7 +354,7 @@ struct request_modify_qp {
 struct reply_modify_qp {
 	struct command_reply h;
 	uint32_t state; /* after the change */
-	uint32_t reserved;
+	uint32_t mtu; /* MODIFY_QP: octets of a datagram that the port carries; otherwise 0 */
 };
 
 struct reply_query_qp {

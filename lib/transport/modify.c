@@ -315,6 +315,15 @@ static void enter_state(struct qp *qp, uint32_t from, uint32_t to)
 	request_fail_in_turn(qp);
 }
 
+void qp_port_carries(struct qp *qp, uint32_t port_mtu, uint32_t max_frame)
+{
+	assert(port_mtu >= 1 && port_mtu <= 5);
+	if (qp->state > QP_STATE_INIT)
+		return;
+	qp->caps.port_mtu = (uint16_t)port_mtu;
+	qp->caps.max_frame = max_frame;
+}
+
 int qp_modify(struct qp *qp, const struct qp_attributes *a, uint32_t mask, const char **why)
 {
 	uint32_t from = qp->state, to = mask & A(STATE) ? a->state : from;

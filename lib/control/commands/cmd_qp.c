@@ -307,6 +307,7 @@ struct modify {
 	struct engine_qp *qp;
 	struct qp_attributes attributes;
 	uint32_t mask;
+	uint32_t port_mtu, max_frame; /* of the port, which may have changed since the last one */
 	bool has_flow;
 	enum flow_state flow_state;
 	struct flow flow;
@@ -321,6 +322,7 @@ static void modify_on_lcore(struct lcore *l, struct modify *m, nanotime now)
 	struct engine_qp *q = m->qp;
 
 	m->copies = qp_has_copies(q);
+	qp_port_carries(q->core, m->port_mtu, m->max_frame);
 	m->error = qp_modify(q->core, &m->attributes, m->mask, &m->why);
 	m->state = qp_state(q->core);
 	if (m->error != 0)
@@ -441,6 +443,8 @@ int qp_take_steps(struct call *call, struct engine_qp *q, const struct qp_step *
 		m->qp = q;
 		m->attributes = step[i].attributes;
 		m->mask = step[i].mask;
+		m->port_mtu = call->engine->active_mtu;
+		m->max_frame = call->engine->max_frame;
 		error = prepare(call, m);
 		if (error != 0)
 			return error;
@@ -469,6 +473,7 @@ int cmd_modify_qp(struct call *call)
 	struct reply_modify_qp *reply = (struct reply_modify_qp *)&call->reply;
 	const struct qp_step step = { r->attributes, r->mask };
 	struct engine_qp *q = qp_of_handle(call->client, r->qp);
+	int error;
 
 	if (q == NULL)
 		return call_fail(call, EINVAL, "no such queue pair");
@@ -476,7 +481,9 @@ int cmd_modify_qp(struct call *call)
 	    !client_is_privileged(call->client))
 		return call_fail(call, EPERM,
 				 "Q_Keys with the top bit set are for privileged programs");
-	return qp_take_steps(call, q, &step, 1, &reply->state);
+	error = qp_take_steps(call, q, &step, 1, &reply->state);
+	reply->mtu = 128u << qp_capabilities(q->core)->port_mtu;
+	return error;
 }
 
 int cmd_query_qp(struct call *call)

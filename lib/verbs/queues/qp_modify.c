@@ -180,8 +180,10 @@ static int modify(struct qp *qp, struct request_modify_qp *request)
 				   &reply.h, sizeof(reply), NULL, NULL);
 	if (error == 0 && resets)
 		qp_forget_work(qp);
-	if (error == 0)
+	if (error == 0) {
+		qp->mtu = reply.mtu; /* the port's may have changed since it was created */
 		qp_show_state(&qp->ibv.qp_base, reply.state);
+	}
 	if (resets)
 		qp_end_reset(qp);
 	return error;

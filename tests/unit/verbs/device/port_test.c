@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "rig/endpoint.h"
 #include "rig/engine_objects.h"
@@ -141,6 +142,82 @@ Test(port, a_new_datagram_queue_pair_has_the_mtu_that_the_port_has_now, .timeout
 	cr_expect_eq(ibv_destroy_qp(qp), 0);
 	endpoint_close(&e);
 	cr_expect_eq(ibv_close_device(first), 0);
+}
+
+/* The interface's MTU reaches the engine some time after the command. */
+static void expect_active_mtu(struct ibv_context *context, enum ibv_mtu mtu)
+{
+	for (int i = 0; active_mtu_of(context) != (int)mtu; i++) {
+		cr_assert_lt(i, WAIT_SECONDS * 100, "the port's MTU is %d, not %d",
+			     active_mtu_of(context), mtu);
+		usleep(10000);
+	}
+}
+
+static void again(struct ibv_qp *ud)
+{
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+
+	cr_assert_eq(ibv_modify_qp(ud, &reset, IBV_QP_STATE), 0);
+	cr_assert_eq(ud_ready(ud, UD_QKEY), 0);
+}
+
+/* From RESET to RTR, with this path MTU. 0 or the errno. */
+static int try_mtu(struct ibv_qp *qp, enum ibv_mtu mtu)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RESET };
+
+	cr_assert_eq(ibv_modify_qp(qp, &a, IBV_QP_STATE), 0);
+	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	cr_assert_eq(
+		ibv_modify_qp(qp, &a,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+		0);
+	a = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = mtu,
+		.dest_qp_num = qp->qp_num,
+		.max_dest_rd_atomic = 1,
+		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .sgid_index = GID_INDEX } },
+	};
+	cr_assert_eq(ibv_query_gid(qp->context, 1, GID_INDEX, &a.ah_attr.grh.dgid), 0);
+	return ibv_modify_qp(qp, &a,
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				     IBV_QP_MIN_RNR_TIMER);
+}
+
+/* What counts is the MTU of the time at which it is connected, not of that at which it was created. */
+Test(port, a_queue_pair_that_is_connected_has_the_mtu_of_now, .timeout = 120)
+{
+	struct ibv_qp *rc, *ud;
+	struct endpoint e;
+	struct ibv_ah *ah;
+
+	endpoint_open(&e); /* connects at an MTU of 1024 */
+	command("ip link set wire0 mtu 700");
+	expect_active_mtu(e.context, IBV_MTU_512);
+	rc = endpoint_create_qp(&e);
+	ud = ud_open(&e, UD_QKEY);
+	ah = ud_self(&e, GID_INDEX);
+	cr_expect_eq(try_mtu(rc, IBV_MTU_1024), EINVAL);
+	cr_expect_eq(ud_send(&e, ud, ah, ud->qp_num, UD_QKEY, 0, 513), EINVAL);
+	command("ip link set wire0 mtu 1500");
+	expect_active_mtu(e.context, IBV_MTU_1024);
+	cr_expect_eq(try_mtu(rc, IBV_MTU_1024), 0, "the port carries it now");
+	again(ud);
+	cr_expect_eq(ud_send(&e, ud, ah, ud->qp_num, UD_QKEY, 0, 1024), 0);
+	command("ip link set wire0 mtu 700");
+	expect_active_mtu(e.context, IBV_MTU_512);
+	cr_expect_eq(try_mtu(rc, IBV_MTU_1024), EINVAL, "the port carries it no more");
+	again(ud);
+	cr_expect_eq(ud_send(&e, ud, ah, ud->qp_num, UD_QKEY, 0, 513), EINVAL);
+	command("ip link set wire0 mtu 1500");
+	expect_active_mtu(e.context, IBV_MTU_1024);
+	cr_expect_eq(ibv_destroy_ah(ah), 0);
+	cr_expect_eq(ibv_destroy_qp(ud), 0);
+	cr_expect_eq(ibv_destroy_qp(rc), 0);
+	endpoint_close(&e);
 }
 
 /* The index of an IPv4 address of 10.77.0.0/24 in the GID table, or -1. */
