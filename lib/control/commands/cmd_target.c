@@ -213,6 +213,7 @@ int cmd_open_qp(struct call *call)
 struct leave {
 	struct target *target;
 	struct client *heir; /* carries the queue pair from now on; NULL: there is none */
+	bool copies; /* were under way when the last handle left */
 };
 
 static void leave_on_lcore(struct lcore *l, void *arg, nanotime now)
@@ -224,6 +225,7 @@ static void leave_on_lcore(struct lcore *l, void *arg, nanotime now)
 	LIST_REMOVE(leave->target, link);
 	other = LIST_FIRST(&q->holders);
 	if (other == NULL) {
+		leave->copies = qp_has_copies(q);
 		lcore_qp_detach(l, q, now);
 		return;
 	}
@@ -235,7 +237,7 @@ static void leave_on_lcore(struct lcore *l, void *arg, nanotime now)
 	q->client = other->client;
 }
 
-void target_free(struct client *c, struct target *t)
+bool target_free(struct client *c, struct target *t)
 {
 	struct leave leave = { .target = t };
 	struct engine_qp *q = t->qp;
@@ -261,6 +263,7 @@ void target_free(struct client *c, struct target *t)
 			     RESOURCE_QPS, 1);
 	}
 	handle_discard(t);
+	return leave.copies;
 }
 
 int target_destroy(struct call *call, uint32_t handle)
@@ -271,6 +274,6 @@ int target_destroy(struct call *call, uint32_t handle)
 	if (t == NULL)
 		return call_fail(call, EINVAL, "no such queue pair");
 	reply->events = __atomic_load_n(&t->async_events, __ATOMIC_RELAXED);
-	target_free(call->client, t);
-	return 0;
+	/* What its SRQs had taken may be memory of this program. */
+	return target_free(call->client, t) ? call_after_copies(call, NULL, NULL) : 0;
 }

@@ -29,6 +29,7 @@ struct wq_change {
 	uint32_t state; /* after the change */
 	int error;
 	const char *why;
+	bool copies; /* RESET: they were under way */
 };
 
 static uint32_t wq_state(const struct engine_qp *q)
@@ -80,6 +81,7 @@ static void change_on_lcore(struct lcore *l, void *arg, nanotime now)
 	if (from == WQ_ERROR && to == WQ_READY)
 		return;
 	c->why = "the work queue cannot change to that state";
+	c->copies = to == WQ_RESET && qp_has_copies(c->wq);
 	c->error = from != to ? wq_enter(c->wq, to, now) : 0;
 	if (c->error != 0)
 		return;
@@ -114,7 +116,8 @@ int cmd_modify_wq(struct call *call)
 	if (c.error != 0)
 		return call_fail(call, c.error, "%s", c.why);
 	reply->state = c.state;
-	return 0;
+	/* As with a queue pair, RESET gives the program its memory back. */
+	return c.copies ? call_after_copies(call, NULL, NULL) : 0;
 }
 
 /* ---- tables ---- */

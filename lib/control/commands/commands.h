@@ -155,7 +155,8 @@ int dm_create(struct call *call, uint32_t context, struct dm_memory *of);
 int srq_numbers_init(struct engine *e);
 void srq_withdraw(struct client *c, struct engine_srq *s);
 void srq_free(struct client *c, struct engine_srq *s);
-void target_free(struct client *c, struct target *t);
+/* True: copies for its queue pair, whose last handle it was, are under way. */
+bool target_free(struct client *c, struct target *t);
 void xrcd_free(struct client *c, struct xrcd *x);
 
 /*

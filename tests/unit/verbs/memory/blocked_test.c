@@ -236,18 +236,26 @@ static int destroy(void *qp)
 	return ibv_destroy_qp(qp);
 }
 
-static void cut_off(const char *what, int (*call)(void *qp))
+/* A copy waits behind page 1. The call returns only when that page was filled. */
+static void must_wait(const char *what, int (*call)(void *object), void *object)
 {
 	struct waiting w;
+	bool sleeps;
 
-	hold_up(1);
-	waiting_begin(&w, what, call, e.qp[0]);
+	waiting_start(&w, what, call, object);
+	sleeps = waiting_sleeps(&w);
+	cr_expect(sleeps, "%s is over, but its memory is still read and written", what);
 	let_engine_go_on();
-	cr_assert_eq(pthread_tryjoin_np(w.thread, NULL), EBUSY,
-		     "its memory is still read and written");
 	fill_alone(1);
-	waiting_end(&w);
+	if (sleeps)
+		waiting_end(&w);
 	cr_expect_eq(w.result, 0, "%s: %s", what, strerror(w.result));
+}
+
+static void cut_off(const char *what, int (*call)(void *qp))
+{
+	hold_up(1);
+	must_wait(what, call, e.qp[0]);
 }
 
 /*
@@ -264,4 +272,217 @@ Test(blocked, memory_of_a_destroyed_object_is_in_no_copy)
 {
 	cut_off("the end of a queue pair", destroy);
 	e.qp[0] = endpoint_create_qp(&e);
+}
+
+/* ---- queue pairs that only receive ---- */
+
+/* XRC: SRQ, target and initiator, connected. */
+struct xrc {
+	struct ibv_xrcd *domain;
+	struct ibv_srq *srq;
+	struct ibv_qp *target, *initiator;
+	uint32_t srqn;
+};
+
+static void connect_xrc(struct ibv_qp *qp, uint32_t peer)
+{
+	bool is_target = qp->qp_type == IBV_QPT_XRC_RECV;
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+
+	cr_assert_eq(
+		ibv_modify_qp(qp, &a,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+		0);
+	a = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = peer,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.ah_attr = { .is_global = 1,
+			     .port_num = 1,
+			     .grh = { .dgid = e.gid, .sgid_index = GID_INDEX, .hop_limit = 1 } },
+	};
+	cr_assert_eq(
+		ibv_modify_qp(
+			qp, &a,
+			IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				IBV_QP_RQ_PSN |
+				(is_target ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)),
+		0);
+	if (is_target)
+		return;
+	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
+				  .timeout = PATIENT_TIMEOUT,
+				  .retry_cnt = 7,
+				  .rnr_retry = 7,
+				  .max_rd_atomic = 1 };
+	cr_assert_eq(ibv_modify_qp(qp, &a,
+				   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN |
+					   IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					   IBV_QP_MAX_QP_RD_ATOMIC),
+		     0);
+}
+
+static void open_xrc(struct xrc *x)
+{
+	struct ibv_xrcd_init_attr domain = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
+							  IBV_XRCD_INIT_ATTR_OFLAGS,
+					     .fd = -1,
+					     .oflags = O_CREAT };
+	struct ibv_srq_init_attr_ex srq = {
+		.attr = { .max_wr = DEPTH, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = e.pd,
+		.cq = e.cq,
+	};
+	struct ibv_qp_init_attr_ex target = { .qp_type = IBV_QPT_XRC_RECV,
+					      .comp_mask = IBV_QP_INIT_ATTR_XRCD };
+	struct ibv_qp_init_attr initiator = { .send_cq = e.cq,
+					      .cap = { DEPTH, 0, 4, 0, 64 },
+					      .qp_type = IBV_QPT_XRC_SEND };
+
+	x->domain = srq.xrcd = target.xrcd = ibv_open_xrcd(e.context, &domain);
+	cr_assert_not_null(x->domain, "ibv_open_xrcd: %m");
+	x->srq = ibv_create_srq_ex(e.context, &srq);
+	x->target = ibv_create_qp_ex(e.context, &target);
+	x->initiator = ibv_create_qp(e.pd, &initiator);
+	cr_assert(x->srq != NULL && x->target != NULL && x->initiator != NULL, "%m");
+	cr_assert_eq(ibv_get_srq_num(x->srq, &x->srqn), 0);
+	connect_xrc(x->target, x->initiator->qp_num);
+	connect_xrc(x->initiator, x->target->qp_num);
+}
+
+static void xrc_message(struct xrc *x)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer, 32, e.mr->lkey };
+	struct ibv_recv_wr recv = { .sg_list = &sge, .num_sge = 1 }, *bad_recv;
+	struct ibv_send_wr send = { .sg_list = &sge,
+				    .num_sge = 1,
+				    .opcode = IBV_WR_SEND,
+				    .send_flags = IBV_SEND_INLINE,
+				    .qp_type = { .xrc = { .remote_srqn = x->srqn } } },
+			   *bad;
+
+	cr_assert_eq(ibv_post_srq_recv(x->srq, &recv, &bad_recv), 0);
+	cr_assert_eq(ibv_post_send(x->initiator, &send, &bad), 0);
+}
+
+/* hostile H-139: destroyed objects are not used. */
+Test(blocked, memory_of_a_destroyed_xrc_target_is_in_no_copy)
+{
+	struct xrc x;
+
+	open_xrc(&x);
+	get_mover();
+	write_from(1);
+	xrc_message(&x);
+	let_engine_go_on(); /* it arrives */
+	must_wait("the end of an XRC target", destroy, x.target);
+	cr_expect_eq(ibv_destroy_qp(x.initiator), 0);
+	cr_expect_eq(ibv_destroy_srq(x.srq), 0);
+	cr_expect_eq(ibv_close_xrcd(x.domain), 0);
+}
+
+#define FRAME 100u
+
+static const uint8_t group_mac[6] = { 1, 0, 0x5e, 0, 1, 5 };
+
+/* A work queue with its table, RSS queue pair and rule for the group, and a sender of frames. */
+struct spread {
+	struct ibv_wq *wq;
+	struct ibv_rwq_ind_table *table;
+	struct ibv_qp *rss, *sender;
+	struct ibv_flow *flow;
+};
+
+static void open_spread(struct spread *s)
+{
+	static uint8_t key[40];
+	struct ibv_wq_init_attr wq = {
+		.wq_type = IBV_WQT_RQ, .max_wr = DEPTH, .max_sge = 1, .pd = e.pd, .cq = e.cq
+	};
+	struct ibv_wq_attr ready = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY };
+	struct ibv_rwq_ind_table_init_attr table = { .ind_tbl = &s->wq };
+	struct ibv_qp_init_attr_ex rss = {
+		.qp_type = IBV_QPT_RAW_PACKET,
+		.comp_mask =
+			IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH,
+		.pd = e.pd,
+		.rx_hash_conf = { IBV_RX_HASH_FUNC_TOEPLITZ, sizeof(key), key,
+				  IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 },
+	};
+	struct ibv_qp_init_attr raw = { .send_cq = e.cq,
+					.recv_cq = e.cq,
+					.cap = { DEPTH, 1, 1, 1, 2 * FRAME },
+					.qp_type = IBV_QPT_RAW_PACKET };
+	struct {
+		struct ibv_flow_attr a;
+		struct ibv_flow_spec_eth eth;
+	} rule = { .a = { .type = IBV_FLOW_ATTR_NORMAL,
+			  .size = sizeof(rule),
+			  .num_of_specs = 1,
+			  .port = 1 },
+		   .eth = { .type = IBV_FLOW_SPEC_ETH, .size = sizeof(rule.eth) } };
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+
+	s->wq = ibv_create_wq(e.context, &wq);
+	cr_assert_not_null(s->wq, "ibv_create_wq: %m");
+	cr_assert_eq(ibv_modify_wq(s->wq, &ready), 0);
+	s->table = rss.rwq_ind_tbl = ibv_create_rwq_ind_table(e.context, &table);
+	s->rss = ibv_create_qp_ex(e.context, &rss);
+	s->sender = ibv_create_qp(e.pd, &raw);
+	cr_assert(s->table != NULL && s->rss != NULL && s->sender != NULL, "%m");
+	memcpy(rule.eth.val.dst_mac, group_mac, sizeof(group_mac));
+	memset(rule.eth.mask.dst_mac, 0xff, sizeof(group_mac));
+	s->flow = ibv_create_flow(s->rss, &rule.a);
+	cr_assert_not_null(s->flow, "ibv_create_flow: %m");
+	cr_assert_eq(ibv_modify_qp(s->sender, &init, IBV_QP_STATE | IBV_QP_PORT), 0);
+	cr_assert_eq(go_to(s->sender, IBV_QPS_RTR), 0);
+	cr_assert_eq(go_to(s->sender, IBV_QPS_RTS), 0);
+}
+
+static void spread_message(struct spread *s)
+{
+	uint8_t frame[FRAME] = { 0 };
+	struct ibv_sge to = { (uintptr_t)e.buffer, FRAME, e.mr->lkey };
+	struct ibv_sge from = { (uintptr_t)frame, FRAME, 0 };
+	struct ibv_recv_wr recv = { .sg_list = &to, .num_sge = 1 }, *bad_recv;
+	struct ibv_send_wr send = { .sg_list = &from,
+				    .num_sge = 1,
+				    .opcode = IBV_WR_SEND,
+				    .send_flags = IBV_SEND_INLINE },
+			   *bad;
+
+	memcpy(frame, group_mac, sizeof(group_mac));
+	frame[12] = 0x88; /* an EtherType for experiments */
+	frame[13] = 0xb5;
+	cr_assert_eq(ibv_post_wq_recv(s->wq, &recv, &bad_recv), 0);
+	cr_assert_eq(ibv_post_send(s->sender, &send, &bad), 0);
+}
+
+static int reset_wq(void *wq)
+{
+	struct ibv_wq_attr attr = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RESET };
+
+	return ibv_modify_wq(wq, &attr);
+}
+
+Test(blocked, memory_of_a_reset_work_queue_is_in_no_copy)
+{
+	struct spread s;
+
+	open_spread(&s);
+	get_mover();
+	write_from(1);
+	spread_message(&s);
+	let_engine_go_on(); /* it arrives */
+	must_wait("a work queue's way to RESET", reset_wq, s.wq);
+	cr_expect_eq(ibv_destroy_flow(s.flow), 0);
+	cr_expect_eq(ibv_destroy_qp(s.rss), 0);
+	cr_expect_eq(ibv_destroy_rwq_ind_table(s.table), 0);
+	cr_expect_eq(ibv_destroy_wq(s.wq), 0);
+	cr_expect_eq(ibv_destroy_qp(s.sender), 0);
 }

@@ -55,20 +55,28 @@ void waiting_start(struct waiting *w, const char *what, int (*call)(void *argume
 	cr_assert_eq(pthread_create(&w->thread, NULL, run, w), 0);
 }
 
-void waiting_begin(struct waiting *w, const char *what, int (*call)(void *argument), void *argument)
+bool waiting_sleeps(struct waiting *w)
 {
 	const struct timespec nap = { .tv_nsec = 10000000 };
 	char before[256] = "", now[256];
 	int same = 0;
 
-	waiting_start(w, what, call, argument);
 	for (int tries = 0; same < LOOKS; tries++) {
-		cr_assert_lt(tries, 100 * WAIT_SECONDS, "%s does not block: %s", what, now);
+		cr_assert_lt(tries, 100 * WAIT_SECONDS, "%s does not block: %s", w->what, now);
+		if (pthread_tryjoin_np(w->thread, NULL) == 0)
+			return false;
 		look(w, now, sizeof(now));
 		same = waits(now) && strcmp(now, before) == 0 ? same + 1 : 0;
 		strcpy(before, now);
 		nanosleep(&nap, NULL);
 	}
+	return true;
+}
+
+void waiting_begin(struct waiting *w, const char *what, int (*call)(void *argument), void *argument)
+{
+	waiting_start(w, what, call, argument);
+	cr_assert(waiting_sleeps(w), "%s does not block: it returned %d", what, w->result);
 }
 
 void waiting_end(struct waiting *w)

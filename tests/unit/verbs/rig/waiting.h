@@ -4,6 +4,7 @@
 #define TESTS_VERBS_WAITING_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct waiting {
@@ -20,8 +21,11 @@ struct waiting {
 void waiting_start(struct waiting *w, const char *what, int (*call)(void *argument),
 		   void *argument);
 /*
- * Returns when the thread sleeps in a recv(2), poll(2) or futex(2) from which it does not return.
+ * Returns when the thread sleeps in a recv(2), poll(2) or futex(2) from which it does not return. False:
+ * the call has returned, and the thread is joined.
  */
+bool waiting_sleeps(struct waiting *w);
+/* Starts it, and fails the test unless it sleeps. */
 void waiting_begin(struct waiting *w, const char *what, int (*call)(void *argument),
 		   void *argument);
 /* The call has returned; the test fails if it does not within WAIT_SECONDS. */
