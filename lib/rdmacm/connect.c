@@ -142,7 +142,8 @@ static int accept_in_engine(struct id *id, const struct rdma_conn_param *p)
 
 /*
  * rdma_accept(3): accepts the request of an id that came with CONNECT_REQUEST, and moves its queue
- * pair to RTS. A synchronous id waits for ESTABLISHED.
+ * pair to RTS. A synchronous id waits for ESTABLISHED. For datagrams no event comes, but the event
+ * of the request is acknowledged, too, because rdma_destroy_id of the listener waits for that.
  */
 EXPORT int rdma_accept(struct rdma_cm_id *rdma, struct rdma_conn_param *conn_param)
 {
@@ -158,7 +159,11 @@ EXPORT int rdma_accept(struct rdma_cm_id *rdma, struct rdma_conn_param *conn_par
 	error = accept_in_engine(id, conn_param);
 	if (error != 0)
 		return result(error);
-	return is_datagram(id) ? 0 : id_complete(id);
+	if (!is_datagram(id))
+		return id_complete(id);
+	if (id->sync)
+		id_drop_event(id);
+	return 0;
 }
 
 static int say_ready(struct id *id)

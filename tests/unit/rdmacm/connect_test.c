@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../verbs/rig/waiting.h"
 #include "rig.h"
 
 TestSuite(connect, .timeout = 60);
@@ -286,7 +287,10 @@ Test(connect, a_datagram_service_is_looked_up)
 	event = expect_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
 	called = event->id;
 	give_qp(called);
+	called->event = event; /* the member is the program's own */
 	cr_assert_eq(rdma_accept(called, NULL), 0, "%s", strerror(errno));
+	cr_expect_eq(called->event, event);
+	called->event = NULL;
 	rdma_ack_cm_event(event);
 	event = expect_event(channel, RDMA_CM_EVENT_ESTABLISHED);
 	cr_expect_eq(event->id, caller);
@@ -311,6 +315,84 @@ Test(connect, a_datagram_service_is_looked_up)
 	rdma_destroy_ep(caller);
 	rdma_destroy_ep(listener);
 	rdma_destroy_event_channel(channel);
+}
+
+/* A synchronous listener, and the request that it accepts. */
+struct service {
+	struct rdma_event_channel *channel; /* the caller's; the listener moves to it, too */
+	struct rdma_cm_id *listener, *caller, *called;
+};
+
+static int get_request(void *service)
+{
+	struct service *s = service;
+
+	return rdma_get_request(s->listener, &s->called);
+}
+
+static int destroy_listener(void *service)
+{
+	return rdma_destroy_id(((struct service *)service)->listener);
+}
+
+static int move_listener(void *service)
+{
+	struct service *s = service;
+
+	return rdma_migrate_id(s->listener, s->channel);
+}
+
+static void expect_return(const char *what, int (*call)(void *service), struct service *s)
+{
+	struct waiting w;
+
+	waiting_start(&w, what, call, s);
+	waiting_end(&w);
+	cr_assert_eq(w.result, 0, "%s: %s", what, strerror(w.error));
+}
+
+static void open_service(struct service *s)
+{
+	uint16_t port;
+
+	s->channel = open_channel();
+	s->listener = open_listener(NULL, RDMA_PS_UDP, &port);
+	s->caller = open_caller(s->channel, RDMA_PS_UDP, port);
+	cr_assert_eq(rdma_connect(s->caller, NULL), 0, "%s", strerror(errno));
+	expect_return("rdma_get_request", get_request, s);
+	give_qp(s->called);
+	cr_assert_eq(rdma_accept(s->called, NULL), 0, "%s", strerror(errno));
+	cr_expect_null(s->called->event);
+	pass_event(s->channel, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+static void close_service(struct service *s)
+{
+	rdma_destroy_ep(s->called);
+	rdma_destroy_id(s->caller);
+	rdma_destroy_event_channel(s->channel);
+}
+
+/* longer than waiting_end waits, so that its message is seen */
+#define UNTIL_TOLD .timeout = 90
+
+Test(connect, a_synchronous_service_outlives_its_listener, UNTIL_TOLD)
+{
+	struct service s;
+
+	open_service(&s);
+	expect_return("rdma_destroy_id", destroy_listener, &s);
+	close_service(&s);
+}
+
+Test(connect, the_listener_of_a_synchronous_service_moves, UNTIL_TOLD)
+{
+	struct service s;
+
+	open_service(&s);
+	expect_return("rdma_migrate_id", move_listener, &s);
+	rdma_destroy_id(s.listener);
+	close_service(&s);
 }
 
 /* ---- programs that move their queue pairs themselves ---- */
