@@ -6,7 +6,10 @@
 
 #include "rdmacm/types.h"
 
-#define FLAGS_KNOWN (RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY)
+/* From newer headers. It asks for the resolver, which answers anyway. */
+#define FLAG_DNS    0x20 /* RAI_DNS */
+#define FLAGS_KNOWN (RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY | FLAG_DNS)
+#define FAMILY_IB   27 /* AF_IB, which RoCE does not have */
 
 static int socket_type(const struct rdma_addrinfo *hints)
 {
@@ -28,7 +31,8 @@ static int take_hints(struct addrinfo *ai, const struct rdma_addrinfo *hints)
 		ai->ai_flags |= AI_PASSIVE;
 	if (hints->ai_flags & RAI_NUMERICHOST)
 		ai->ai_flags |= AI_NUMERICHOST;
-	if (hints->ai_flags & RAI_FAMILY)
+	/* as in rdma-core, which needs RAI_FAMILY only for AF_IB */
+	if (hints->ai_family != FAMILY_IB || (hints->ai_flags & RAI_FAMILY))
 		ai->ai_family = hints->ai_family;
 	ai->ai_socktype = socket_type(hints);
 	return 0;

@@ -8,6 +8,9 @@
 
 #include "rig.h"
 
+#define FLAG_DNS  0x20 /* RAI_DNS of newer headers */
+#define FAMILY_IB 27 /* AF_IB */
+
 static void no_engine(void)
 {
 	setenv("UROCE_SOCKET", "/nonexistent/uroced.sock", 1);
@@ -64,6 +67,38 @@ Test(addrinfo, family_and_numbers)
 	rdma_freeaddrinfo(res);
 	cr_expect_neq(rdma_getaddrinfo("192.0.2.1", "1", &hints, &res), 0);
 	cr_expect_eq(rdma_getaddrinfo("localhost", "1", &hints, &res), EAI_NONAME);
+}
+
+/* As in rdma-core, RAI_FAMILY only matters for AF_IB. */
+Test(addrinfo, a_family_without_its_flag)
+{
+	struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE,
+				       .ai_family = AF_INET6,
+				       .ai_port_space = RDMA_PS_TCP },
+			     *res;
+
+	cr_assert_eq(rdma_getaddrinfo(NULL, "7471", &hints, &res), 0);
+	cr_expect_eq(res->ai_family, AF_INET6);
+	cr_expect_eq(res->ai_src_len, sizeof(struct sockaddr_in6));
+	rdma_freeaddrinfo(res);
+	hints.ai_flags = 0;
+	cr_expect_neq(rdma_getaddrinfo("192.0.2.1", "1", &hints, &res), 0);
+	hints.ai_family = FAMILY_IB;
+	cr_assert_eq(rdma_getaddrinfo("192.0.2.1", "1", &hints, &res), 0);
+	cr_expect_eq(res->ai_family, AF_INET);
+	rdma_freeaddrinfo(res);
+	hints.ai_flags = RAI_FAMILY;
+	cr_expect_eq(rdma_getaddrinfo("192.0.2.1", "1", &hints, &res), EAI_FAMILY);
+}
+
+/* A program asks for what happens anyway. */
+Test(addrinfo, the_resolver_can_be_asked_for)
+{
+	struct rdma_addrinfo hints = { .ai_flags = FLAG_DNS, .ai_port_space = RDMA_PS_TCP }, *res;
+
+	cr_assert_eq(rdma_getaddrinfo("192.0.2.1", "7471", &hints, &res), 0);
+	cr_expect_eq(res->ai_dst_len, sizeof(struct sockaddr_in));
+	rdma_freeaddrinfo(res);
 }
 
 Test(addrinfo, hints_without_a_node)
