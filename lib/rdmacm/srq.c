@@ -44,6 +44,7 @@ EXPORT int rdma_create_srq_ex(struct rdma_cm_id *rdma, struct ibv_srq_init_attr_
 {
 	struct id *id = id_of(rdma);
 	struct id_cqs before;
+	uint32_t comp_mask;
 	struct ibv_cq *cq;
 	int error;
 
@@ -57,6 +58,7 @@ EXPORT int rdma_create_srq_ex(struct rdma_cm_id *rdma, struct ibv_srq_init_attr_
 		init->pd = id_default_pd(id);
 	if (init->pd == NULL)
 		return -1;
+	comp_mask = init->comp_mask;
 	init->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
 	cq = init->cq;
 	error = is_xrc(init) ? fill_xrc(id, init) : 0;
@@ -66,6 +68,7 @@ EXPORT int rdma_create_srq_ex(struct rdma_cm_id *rdma, struct ibv_srq_init_attr_
 	}
 	if (error != 0) {
 		id_cqs_restore(id, before);
+		init->comp_mask = comp_mask;
 		init->cq = cq;
 		return result(error);
 	}

@@ -216,3 +216,25 @@ Test(verbs, shared_receives)
 	cr_expect_eq(rdma_destroy_id(id), 0);
 	cr_expect_eq(ibv_dealloc_pd(pd), 0);
 }
+
+/* The members of the struct that the program did not set may be anything, also at the second try. */
+Test(verbs, an_srq_that_was_refused_can_be_made_smaller)
+{
+	struct rdma_cm_id *id = open_id(c.channel, RDMA_PS_TCP);
+	struct ibv_srq_init_attr_ex shared;
+	struct sockaddr_in a;
+
+	memset(&shared, 0xee, sizeof(shared));
+	shared.attr = (struct ibv_srq_attr){ .max_wr = 4, .max_sge = 100000 };
+	shared.comp_mask = IBV_SRQ_INIT_ATTR_TYPE;
+	shared.srq_type = IBV_SRQT_XRC;
+	cr_assert_eq(rdma_bind_addr(id, address(&a, OWN_ADDRESS, 0)), 0);
+	FAILS(rdma_create_srq_ex(id, &shared), EINVAL);
+	cr_expect_eq(shared.comp_mask, IBV_SRQ_INIT_ATTR_TYPE);
+	cr_expect_null(id->recv_cq);
+	shared.attr.max_sge = 1;
+	cr_assert_eq(rdma_create_srq_ex(id, &shared), 0, "%s", strerror(errno));
+	cr_expect_eq(shared.cq, id->recv_cq);
+	rdma_destroy_srq(id);
+	cr_expect_eq(rdma_destroy_id(id), 0);
+}
