@@ -26,8 +26,11 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned i
 		       int *type);
 
 /* IB_UVERBS_DEVICE_* of headers newer than Debian 12's */
-#define DEVICE_ATOMIC_WRITE (UINT64_C(1) << 40)
-#define DEVICE_FLUSH_GLOBAL (UINT64_C(1) << 38)
+#define DEVICE_ATOMIC_WRITE    (UINT64_C(1) << 40)
+#define DEVICE_FLUSH_GLOBAL    (UINT64_C(1) << 38)
+/* IBV_ODP_SUPPORT_*, likewise */
+#define ON_DEMAND_FLUSH	       (1u << 6)
+#define ON_DEMAND_ATOMIC_WRITE (1u << 7)
 
 /* For the child of a fork, which is not attached: asks in the way that is open to any process. */
 static int ask_again(const struct device *d, struct reply_device *facts)
@@ -115,7 +118,8 @@ static void fill_on_demand(struct ibv_device_attr_ex *a, bool embedded)
 	a->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	a->odp_caps.per_transport_caps.rc_odp_caps =
 		IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
-		IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
+		IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV |
+		ON_DEMAND_FLUSH | ON_DEMAND_ATOMIC_WRITE;
 	a->odp_caps.per_transport_caps.uc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
 						     IBV_ODP_SUPPORT_WRITE |
 						     IBV_ODP_SUPPORT_SRQ_RECV;

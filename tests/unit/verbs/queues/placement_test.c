@@ -5,16 +5,19 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "rig/endpoint.h"
 
 /*
- * From newer versions of verbs.h: a flag, an opcode, access flags, and a function after struct
- * ibv_qp_ex.
+ * From newer versions of verbs.h: a flag, an opcode, access flags, capabilities, and a function
+ * after struct ibv_qp_ex.
  */
 #define QP_EX_WITH_FLUSH    (1u << 11)
 #define ACCESS_FLUSH_GLOBAL (1u << 8)
 #define WC_FLUSH	    8
+#define ODP_FLUSH	    (1u << 6)
+#define ODP_ATOMIC_WRITE    (1u << 7)
 #define GLOBAL		    1
 #define PERSISTENT	    2
 #define RANGE		    0
@@ -88,7 +91,7 @@ static struct ibv_wc completion(const char *what)
 
 static int post_atomic_write(uint32_t length, uint64_t remote_addr)
 {
-	struct ibv_sge sge = { (uintptr_t)e.buffer, length, mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)e.buffer, length, e.mr->lkey };
 	struct ibv_send_wr wr = { .sg_list = &sge,
 				  .num_sge = 1,
 				  .opcode = IBV_WR_ATOMIC_WRITE,
@@ -179,4 +182,60 @@ Test(placement, regions_grant_no_persistence)
 	errno = 0;
 	cr_expect_null(ibv_reg_mr(e.pd, e.buffer, 64, 1u << 9));
 	cr_expect_eq(errno, EOPNOTSUPP);
+}
+
+/* ---- on demand ---- */
+
+#define LENGTH 8192
+
+/* Registers memory without a page. `mr` is its region. */
+static uint8_t *memory_on_demand(void)
+{
+	uint8_t *p = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(p, MAP_FAILED);
+	cr_assert_eq(ibv_dereg_mr(mr), 0);
+	mr = ibv_reg_mr(e.pd, p, LENGTH,
+			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | ACCESS_FLUSH_GLOBAL |
+				IBV_ACCESS_ON_DEMAND);
+	cr_assert_not_null(mr, "ibv_reg_mr: %m");
+	return p;
+}
+
+Test(placement, on_demand_is_announced)
+{
+	const uint32_t both = ODP_FLUSH | ODP_ATOMIC_WRITE;
+	struct ibv_device_attr_ex a;
+
+	cr_assert_eq(ibv_query_device_ex(e.context, NULL, &a), 0);
+	cr_expect_eq(a.odp_caps.per_transport_caps.rc_odp_caps & both, both);
+	cr_expect_eq(a.odp_caps.per_transport_caps.uc_odp_caps & both, 0);
+	cr_expect_eq(a.odp_caps.per_transport_caps.ud_odp_caps & both, 0);
+	cr_expect_eq(a.xrc_odp_caps & both, 0);
+}
+
+Test(placement, atomic_write_on_demand)
+{
+	uint64_t value = 0x0123456789abcdef;
+	uint8_t *p = memory_on_demand();
+	struct ibv_wc wc;
+
+	memcpy(e.buffer, &value, sizeof(value));
+	cr_assert_eq(post_atomic_write(8, (uintptr_t)p + 4096), 0);
+	wc = completion("the ATOMIC WRITE");
+	cr_expect_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+	cr_expect_arr_eq(p + 4096, &value, sizeof(value));
+}
+
+Test(placement, flush_on_demand)
+{
+	uint8_t *p = memory_on_demand();
+	struct ibv_wc wc;
+
+	for (uint8_t level = RANGE; level <= WHOLE_REGION; level++) {
+		cr_assert_eq(flush((uintptr_t)p, LENGTH, GLOBAL, level), 0);
+		wc = completion("the FLUSH");
+		cr_expect_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+		cr_expect_eq((int)wc.opcode, WC_FLUSH);
+	}
 }
