@@ -35,12 +35,21 @@ EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	return 0;
 }
 
-/* ibv_set_ece(3). Options take effect on the way to RTS, so they cannot be set from RTS on. */
+/*
+ * ibv_set_ece(3). Options take effect on the way to RTS, so they cannot be set from RTS on. A peer
+ * without options has no vendor: as in rdma-core, EOPNOTSUPP, in errno, too.
+ */
 EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	enum ibv_qp_state state = qp_shown_state(qp);
 
-	if (ece == NULL || ece->comp_mask != 0)
+	if (ece == NULL)
+		return EINVAL;
+	if (ece->vendor_id == 0) {
+		errno = EOPNOTSUPP;
+		return EOPNOTSUPP;
+	}
+	if (ece->comp_mask != 0)
 		return EINVAL;
 	if (state != IBV_QPS_RESET && state != IBV_QPS_INIT && state != IBV_QPS_RTR)
 		return EINVAL;

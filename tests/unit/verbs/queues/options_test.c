@@ -228,11 +228,15 @@ Test(options, there_are_no_establishment_options)
 		cr_expect_eq(ece.options, 0, "none is accepted");
 		cr_assert_eq(endpoint_to_init(qp), 0);
 	}
-	ece = (struct ibv_ece){ .comp_mask = 1 };
+	ece = (struct ibv_ece){ .vendor_id = 0x15b3, .comp_mask = 1 };
 	cr_expect_eq(ibv_set_ece(qp, &ece), EINVAL, "an unknown member");
+	ece = (struct ibv_ece){ 0 };
+	errno = 0;
+	cr_expect_eq(ibv_set_ece(qp, &ece), EOPNOTSUPP, "no vendor");
+	cr_expect_eq(errno, EOPNOTSUPP);
 	cr_expect_eq(ibv_set_ece(qp, NULL), EINVAL);
 	cr_expect_eq(ibv_query_ece(qp, NULL), EINVAL);
-	ece = (struct ibv_ece){ 0 };
+	ece = (struct ibv_ece){ .vendor_id = 0x15b3 };
 	cr_expect_eq(ibv_set_ece(e.qp[0], &ece), EINVAL, "in RTS");
 	cr_expect_eq(ibv_query_ece(e.qp[0], &ece), 0);
 	cr_assert_eq(to_state(e.qp[0], IBV_QPS_ERR), 0);
