@@ -275,6 +275,9 @@ static inline uint32_t recv_work_stride(uint32_t max_sge)
 	       ~63u;
 }
 
+/* A value of from_srq. Another one is COMPLETION_OWN (transport/events.h), which programs never see. */
+#define COMPLETION_UNSIGNALED 3
+
 /*
  * One completion. The first 48 octets are struct ibv_wc. Values for which it has no member are in
  * members that mean nothing on that kind of queue pair:
@@ -298,7 +301,11 @@ struct completion {
 	uint8_t sl;
 	uint8_t dlid_path_bits;
 	uint8_t solicited; /* the peer asked for a solicited event, or this is an error */
-	uint8_t from_srq; /* a receive from an SRQ: work_index counts the SRQ's requests */
+	/*
+	 * A receive from an SRQ: work_index counts the SRQ's requests. COMPLETION_UNSIGNALED: a failed
+	 * send request that had not asked for a completion.
+	 */
+	uint8_t from_srq;
 	uint64_t timestamp; /* ns, engine clock */
 	uint32_t qp_handle; /* handle of the queue pair */
 	uint32_t work_index; /* number of the request in its queue, from 0, modulo 2^32 */

@@ -43,9 +43,9 @@ static void report(struct lcore *l, struct engine_qp *q, struct completion *c, b
 	if (from_receive) {
 		l->stats.receives += c->status == STATUS_SUCCESS;
 		cq = receive_cq(l, q, c, now);
-	} else if (c->from_srq == COMPLETION_OWN && !tags_own_done(q, c)) {
-		return;
-	} else if (c->from_srq != 0) {
+	} else if (c->from_srq == COMPLETION_OWN) {
+		if (!tags_own_done(q, c))
+			return;
 		cq = q->srq->cq;
 	}
 	if (cq != NULL)
@@ -61,7 +61,7 @@ static bool keeps_slots(struct engine_qp *q, const struct completion *send)
 {
 	enum qp_state state;
 
-	if (send != NULL && send->status != STATUS_SUCCESS && send->from_srq == 0)
+	if (send != NULL && send->status != STATUS_SUCCESS && send->from_srq != COMPLETION_OWN)
 		q->keeps_slots = q->send_cq != NULL && !q->send_cq->ignores_overrun;
 	if (likely(!q->keeps_slots))
 		return false;

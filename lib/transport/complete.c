@@ -112,6 +112,12 @@ static uint32_t completion_opcode(const struct send_work *w, uint8_t kind)
 	return kind < ARRAY_SIZE(opcode) ? opcode[kind] : COMPLETION_SEND;
 }
 
+/* Whether the oldest request asked for a completion. */
+static bool is_signaled(const struct qp *qp)
+{
+	return qp->sig_all || (request_at(&qp->req, qp->req.retired)->flags & WORK_SIGNALED);
+}
+
 static void completion_of_request(const struct qp *qp, enum work_status status, uint32_t reason,
 				  struct completion *c)
 {
@@ -127,7 +133,9 @@ static void completion_of_request(const struct qp *qp, enum work_status status, 
 		.qp_num = qp->qpn,
 		.solicited = status != STATUS_SUCCESS,
 		.qp_handle = qp->caps.handle,
-		.from_srq = m->own ? COMPLETION_OWN : 0,
+		.from_srq = m->own	      ? COMPLETION_OWN
+			    : is_signaled(qp) ? 0
+					      : COMPLETION_UNSIGNALED,
 		.work_index = retired_of_program(&qp->req),
 	};
 }
@@ -159,12 +167,12 @@ static bool take_done(struct qp *qp, struct completion *c)
 	struct requester *r = &qp->req;
 
 	while (done_request(qp)) { /* at most the window */
-		bool signalled = qp->sig_all || (request_at(r, r->retired)->flags & WORK_SIGNALED);
+		bool signaled = is_signaled(qp);
 
-		if (signalled)
+		if (signaled)
 			completion_of_request(qp, STATUS_SUCCESS, REASON_NONE, c);
 		retire(r);
-		if (signalled)
+		if (signaled)
 			return true;
 	}
 	return false;

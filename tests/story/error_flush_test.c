@@ -23,6 +23,8 @@ Test(error_flush, everything_completes_once_and_in_order)
 	while (node_take(a->q, &c)) {
 		cr_assert_eq(c.c.status, STATUS_WR_FLUSH_ERR);
 		cr_assert_eq(c.c.wr_id, c.from_receive ? ++receives : ++sends);
+		if (!c.from_receive)
+			cr_assert_eq(c.c.from_srq, sends == 2 ? COMPLETION_UNSIGNALED : 0);
 	}
 	cr_assert(sends == 3 && receives == 12);
 	cr_assert_eq(qp_retired(a->q->core), 3);

@@ -20,17 +20,6 @@ static void note_lossy(struct qp *qp, const struct completion *c)
 		__atomic_store_n(&q->done, c->work_index + 1, __ATOMIC_RELAXED);
 }
 
-/*
- * Whether the completion is of a request that counted as signaled. Behind a failed request each one
- * completes. In ERR and SQE the engine does not give their slots back, so what is known of them is still
- * there. It may be overwritten if the program polls only after SQE to RTS and more requests.
- */
-static uint32_t is_signaled(const struct work_queue *q, const struct completion *c)
-{
-	return c->status == STATUS_SUCCESS ||
-	       __atomic_load_n(&q->signaled[c->work_index & q->mask], __ATOMIC_RELAXED) != 0;
-}
-
 /* Notes that the queue's requests up to this one are done. */
 static void note(struct cq *cq, const struct completion *c)
 {
@@ -44,19 +33,21 @@ static void note(struct cq *cq, const struct completion *c)
 	}
 	if (qp == NULL)
 		return; /* destroyed since */
-	if (cq->loses && !c->from_srq) {
+	if ((c->opcode & IBV_WC_RECV) && c->from_srq)
+		return; /* its slot in the SRQ became free when a message took it */
+	if (cq->loses) {
 		note_lossy(qp, c);
 		return;
 	}
 	if (c->opcode & IBV_WC_RECV) {
-		if (c->from_srq)
-			return; /* its slot in the SRQ became free when a message took it */
 		if (qp->rq.done != __atomic_load_n(&qp->rq.posted, __ATOMIC_RELAXED))
 			__atomic_store_n(&qp->rq.done, qp->rq.done + 1, __ATOMIC_RELAXED);
 		return;
 	}
-	__atomic_store_n(&qp->sq.signaled_polled, qp->sq.signaled_polled + is_signaled(&qp->sq, c),
-			 __ATOMIC_RELAXED);
+	/* Behind a failed request each one completes, also those that do not count as signaled. */
+	if (c->from_srq != COMPLETION_UNSIGNALED)
+		__atomic_store_n(&qp->sq.signaled_polled, qp->sq.signaled_polled + 1,
+				 __ATOMIC_RELAXED);
 	if ((int32_t)(done - qp->sq.done) > 0)
 		__atomic_store_n(&qp->sq.done, done, __ATOMIC_RELAXED);
 }

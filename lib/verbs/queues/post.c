@@ -81,8 +81,7 @@ static inline void commit(struct qp *qp, const struct send_work *w)
 	uint8_t signaled = qp->sig_all || (w->flags & WORK_SIGNALED);
 
 	q->wr_id[slot] = w->wr_id;
-	/* Relaxed: whoever polls the completion of this request reads it (poll.c). */
-	__atomic_store_n(&q->signaled[slot], signaled, __ATOMIC_RELAXED);
+	q->signaled[slot] = signaled;
 	__atomic_store_n(&q->signaled_posted, q->signaled_posted + signaled, __ATOMIC_RELAXED);
 	__atomic_store_n(&q->posted, q->posted + 1, __ATOMIC_RELAXED);
 	ring_client_publish(q->ring);

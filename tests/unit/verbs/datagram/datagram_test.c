@@ -2,6 +2,7 @@
 /* Datagrams, and UC queue pairs: requests that are refused and requests that work. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -365,7 +366,6 @@ static void fail_with_four_behind(struct ibv_qp *qp, struct ibv_ah *ah)
 {
 	struct ibv_sge sge = { (uintptr_t)e.buffer, 8, e.mr->lkey + 1 };
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
-	struct ibv_wc wc[5];
 
 	wr.wr.ud.ah = ah;
 	wr.wr.ud.remote_qpn = qp->qp_num;
@@ -374,10 +374,27 @@ static void fail_with_four_behind(struct ibv_qp *qp, struct ibv_ah *ah)
 		cr_assert_eq(ibv_post_send(qp, &wr, &bad), 0);
 		sge.lkey = e.mr->lkey;
 	}
-	poll_completions(qp->send_cq, wc, 5, "the request that fails, and those behind it");
+}
+
+static void poll_failed(struct ibv_cq *cq)
+{
+	struct ibv_wc wc[5];
+
+	poll_completions(cq, wc, 5, "the request that fails, and those behind it");
 	cr_expect_eq(wc[0].status, IBV_WC_LOC_PROT_ERR);
 	for (int i = 1; i < 5; i++)
 		cr_expect_eq(wc[i].status, IBV_WC_WR_FLUSH_ERR);
+}
+
+static void await_event(struct ibv_comp_channel *channel)
+{
+	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	void *context;
+
+	cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1, "five requests did not complete");
+	cr_assert_eq(ibv_get_cq_event(channel, &cq, &context), 0);
+	ibv_ack_cq_events(cq, 1);
 }
 
 /* Its engine has seen all that `qp` posted: the last request arrives, and an answer to `qp`. */
@@ -393,32 +410,102 @@ static void await_all_of(struct ibv_qp *qp, struct ibv_qp *peer, struct ibv_ah *
 	poll_completions(e.cq, wc, 2, "the answer");
 }
 
+/* A queue pair whose sends have a CQ of their own, and one that sends back. */
+struct sender {
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp, *peer;
+	struct ibv_ah *ah;
+	uint32_t length; /* of the send queue */
+};
+
+static void open_sender(struct sender *s)
+{
+	struct ibv_qp_init_attr init = { .recv_cq = e.cq,
+					 .cap = { UD_DEPTH, UD_DEPTH, 1, 1, 0 },
+					 .qp_type = IBV_QPT_UD };
+
+	s->channel = ibv_create_comp_channel(e.context);
+	s->cq = ibv_create_cq(e.context, 4 * UD_DEPTH, NULL, s->channel, 0);
+	init.send_cq = s->cq;
+	s->qp = ibv_create_qp(e.pd, &init);
+	cr_assert(s->cq != NULL && s->qp != NULL, "%m");
+	s->length = init.cap.max_send_wr;
+	s->peer = ud_open(&e, UD_QKEY);
+	s->ah = ud_self(&e, GID_INDEX);
+	cr_assert_eq(ud_ready(s->qp, UD_QKEY), 0);
+}
+
+static void close_sender(struct sender *s)
+{
+	cr_expect_eq(ibv_destroy_ah(s->ah), 0);
+	cr_expect_eq(ibv_destroy_qp(s->qp), 0);
+	cr_expect_eq(ibv_destroy_qp(s->peer), 0);
+	cr_expect_eq(ibv_destroy_cq(s->cq), 0);
+	cr_expect_eq(ibv_destroy_comp_channel(s->channel), 0);
+}
+
+static void to_rts(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
+
+	cr_assert_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+}
+
+static int send_one(struct sender *s)
+{
+	return ud_send(&e, s->qp, s->ah, s->qp->qp_num, UD_QKEY, 8192, 8);
+}
+
+/* Fills the queue, and nothing more fits before the program polls. */
+static void fill(struct sender *s)
+{
+	for (uint32_t i = 1; i < s->length; i++)
+		cr_assert_eq(send_one(s), 0, "%u", i);
+	await_all_of(s->qp, s->peer, s->ah);
+	cr_expect_eq(send_one(s), ENOMEM);
+}
+
+static void poll_full(struct sender *s)
+{
+	struct ibv_wc wc[4 * UD_DEPTH];
+
+	poll_completions(s->cq, wc, (int)s->length, "all of the queue");
+}
+
 /* The flushed requests were not signaled, and do not make room for others. */
 Test(datagram, a_send_queue_that_was_in_error_is_as_long_as_before)
 {
-	struct ibv_cq *cq = ibv_create_cq(e.context, 4 * UD_DEPTH, NULL, NULL, 0);
-	struct ibv_qp_init_attr init = { .send_cq = cq,
-					 .recv_cq = e.cq,
-					 .cap = { UD_DEPTH, UD_DEPTH, 1, 1, 0 },
-					 .qp_type = IBV_QPT_UD };
-	struct ibv_qp *qp = ibv_create_qp(e.pd, &init), *peer = ud_open(&e, UD_QKEY);
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
-	struct ibv_ah *ah = ud_self(&e, GID_INDEX);
-	struct ibv_wc wc[4 * UD_DEPTH];
+	struct ibv_wc wc;
+	struct sender s;
 
-	cr_assert(cq != NULL && qp != NULL, "%m");
-	cr_assert_eq(ud_ready(qp, UD_QKEY), 0);
-	fail_with_four_behind(qp, ah);
-	cr_assert_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
-	for (uint32_t i = 1; i < init.cap.max_send_wr; i++)
-		cr_assert_eq(ud_send(&e, qp, ah, qp->qp_num, UD_QKEY, 8192, 8), 0, "%u", i);
-	await_all_of(qp, peer, ah);
-	cr_expect_eq(ud_send(&e, qp, ah, qp->qp_num, UD_QKEY, 8192, 8), ENOMEM);
-	poll_completions(cq, wc, (int)init.cap.max_send_wr, "all of the queue");
-	cr_expect_eq(ud_send(&e, qp, ah, qp->qp_num, UD_QKEY, 8192, 8), 0);
-	poll_completions(cq, wc, 1, "one more");
-	cr_expect_eq(ibv_destroy_ah(ah), 0);
-	cr_expect_eq(ibv_destroy_qp(qp), 0);
-	cr_expect_eq(ibv_destroy_qp(peer), 0);
-	cr_expect_eq(ibv_destroy_cq(cq), 0);
+	open_sender(&s);
+	fail_with_four_behind(s.qp, s.ah);
+	poll_failed(s.cq);
+	to_rts(s.qp);
+	fill(&s);
+	poll_full(&s);
+	cr_expect_eq(send_one(&s), 0);
+	poll_completions(s.cq, &wc, 1, "one more");
+	close_sender(&s);
+}
+
+/* The same if signaled requests have taken their slots before the program polls. */
+Test(datagram, flushed_requests_may_be_polled_late)
+{
+	struct ibv_modify_cq_attr five = { IBV_CQ_ATTR_MODERATE, { 5, 0 } };
+	struct sender s;
+
+	open_sender(&s);
+	cr_assert_eq(ibv_modify_cq(s.cq, &five), 0);
+	cr_assert_eq(ibv_req_notify_cq(s.cq, 0), 0);
+	fail_with_four_behind(s.qp, s.ah);
+	await_event(s.channel);
+	to_rts(s.qp);
+	fill(&s);
+	poll_failed(s.cq);
+	poll_full(&s);
+	fill(&s);
+	poll_full(&s);
+	close_sender(&s);
 }
