@@ -210,6 +210,7 @@ static int read_one(struct option_table *o, int c, char **argv)
 	if (o->rows[number].flag == NULL)
 		return options_value(o, number,
 				     optarg != NULL ? optarg : o->rows[number].otherwise);
+	o->given |= 1u << number;
 	*o->rows[number].flag = true;
 	return OPTIONS_OK;
 }

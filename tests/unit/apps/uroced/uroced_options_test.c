@@ -193,8 +193,9 @@ Test(uroced_options, values_arrive)
 Test(uroced_options, command_line_goes_before_the_file)
 {
 	char path[] = "/tmp/uroced-options-XXXXXX", why[256];
-	const char text[] = "# an engine\n[uroced]\nmtu = 1500\nvlan = 3\nnetdev = eth7\n";
-	const char *words[WORDS_MAX] = { "--config", path, "--mtu", "4200" };
+	const char text[] = "# an engine\n[uroced]\nmtu = 1500\nvlan = 3\nnetdev = eth7\n"
+			    "interactive = off\n";
+	const char *words[WORDS_MAX] = { "--config", path, "--mtu", "4200", "-i" };
 	struct uroced_options o;
 	int fd = mkstemp(path);
 
@@ -205,6 +206,7 @@ Test(uroced_options, command_line_goes_before_the_file)
 	cr_assert_eq(o.engine.mtu, 4200);
 	cr_assert_eq(o.engine.vlan, 3);
 	cr_assert_str_eq(o.netdev, "eth7");
+	cr_assert(o.interactive);
 }
 
 static const struct {
