@@ -150,7 +150,7 @@ static void set_impair_delay(void *parsed, struct cmdline *cl, void *data)
 	if (r == NULL || !delay_is_right(w))
 		return;
 	impair_read_delay(w->word[3], &us);
-	impair_rule_set(&r->delay, us * (rte_get_tsc_hz() / 1000000));
+	impair_rule_set(&r->delay, impair_delay_cycles(us, rte_get_tsc_hz()));
 }
 
 /* Without a rate no frame waits, so the buffer goes with it. */

@@ -67,6 +67,11 @@ bool impair_read_delay(const char *text, uint64_t *us)
 	return true;
 }
 
+uint64_t impair_delay_cycles(uint64_t us, uint64_t frequency)
+{
+	return us * frequency / 1000000; /* DELAY_MOST at 300 GHz fits */
+}
+
 static int read_delay(const char *key, const char *value, void *us)
 {
 	if (impair_read_delay(value, us))
@@ -212,7 +217,7 @@ static int read_rules(const struct rte_kvargs *list, struct impair_arguments *s)
 	}
 	s->rules.frequency = rte_get_tsc_hz();
 	s->rules.patience = rte_get_tsc_hz() / 1000;
-	s->rules.delay = delay_us * (rte_get_tsc_hz() / 1000000);
+	s->rules.delay = impair_delay_cycles(delay_us, rte_get_tsc_hz());
 	return check_queue(&s->rules);
 }
 

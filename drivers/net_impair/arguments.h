@@ -30,6 +30,9 @@ bool impair_read_rate(const char *text, uint64_t *rate);
 #define IMPAIR_OCTETS_ACCEPTED "octets, 1k .. 16M (k, M: 1024, ...)"
 bool impair_read_octets(const char *text, uint64_t *octets);
 
+/* `us` in cycles of a time stamp counter with `frequency`, cycles a second. */
+uint64_t impair_delay_cycles(uint64_t us, uint64_t frequency);
+
 /* Reads the arguments. Returns a negative errno if they are wrong; one line of the log says how. */
 int impair_arguments_read(const char *text, struct impair_arguments *a);
 

@@ -14,6 +14,7 @@
 
 #include "base/bits.h"
 #include "drivers/ethdev/ethdev.h"
+#include "drivers/net_impair/arguments.h"
 #include "impair_rig.h"
 
 #define FRAMES 20000u
@@ -232,6 +233,17 @@ Test(impair, delays)
 	cr_assert_eq(t.count, 1, "the delayed frame never came");
 	cr_expect_geq((rte_get_tsc_cycles() - begun) * 1000000 / rte_get_tsc_hz(), 1999);
 	p->ops->close(p);
+}
+
+/* A time stamp counter seldom runs at whole MHz. */
+Test(impair, a_delay_in_cycles)
+{
+	cr_expect_eq(impair_delay_cycles(0, 2399999999), 0);
+	cr_expect_eq(impair_delay_cycles(1, 2399999999), 2399);
+	cr_expect_eq(impair_delay_cycles(1000000, 2399999999), 2399999999);
+	cr_expect_eq(impair_delay_cycles(60000000, 19200000), 60 * UINT64_C(19200000));
+	cr_expect_eq(impair_delay_cycles(60000000, UINT64_C(10000000001)),
+		     60 * UINT64_C(10000000001));
 }
 
 /* Closing the port frees frames under way. */
