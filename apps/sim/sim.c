@@ -94,7 +94,7 @@ static void say_replay(const struct sim_config *c)
 		fprintf(stderr, " --qps %u", c->qps);
 	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++)
 		if (given[i].v >= 0)
-			fprintf(stderr, " --%s %g", given[i].word, given[i].v);
+			fprintf(stderr, " --%s %.17g", given[i].word, given[i].v);
 	fprintf(stderr, "%s%s\n", c->unreliable ? " --unreliable" : "", c->bench ? " --bench" : "");
 }
 

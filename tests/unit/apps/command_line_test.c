@@ -372,6 +372,24 @@ Test(command_line, valid_options_are_accepted)
 	cr_expect_str_eq(r[0].out, r[1].out);
 }
 
+/* The line that repeats a run that failed has the very numbers of that run. */
+Test(command_line, a_run_is_repeated_with_the_same_numbers)
+{
+	static const char *const words[WORDS] = { "sim",	"--pcap",    "/nonexistent/file",
+						  "--delay",	"1234567.5", "--loss",
+						  "0.123456789" };
+	const char *loss, *delay;
+	struct run r;
+
+	run(words, &r);
+	cr_assert_eq(r.status, 1, "%d", r.status);
+	loss = strstr(r.err, " --loss ");
+	delay = strstr(r.err, " --delay ");
+	cr_assert(loss != NULL && delay != NULL, "%s", r.err);
+	cr_expect_eq(strtod(loss + strlen(" --loss "), NULL), 0.123456789, "%s", r.err);
+	cr_expect_eq(strtod(delay + strlen(" --delay "), NULL), 1234567.5, "%s", r.err);
+}
+
 /* An empty element of PATH is the current folder, as for execvp(3). */
 Test(command_line, a_program_in_the_current_folder)
 {
