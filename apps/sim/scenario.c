@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/work.h"
 #include "json.h"
 #include "options.h"
@@ -31,6 +32,7 @@ static const char help[] =
 	"  --size OCTETS    octets of a message\n"
 	"  --depth N        messages under way of each queue pair\n"
 	"  --qps N          queue pairs of each sender\n"
+	"  --mtu N          path MTU: 256, 512, 1024, 2048, 4096 (4096)\n"
 	"  --rate BITS      bits a second of the cable that all share\n"
 	"  --buffer OCTETS  buffer of each port of a switch\n"
 	"  --ecn OCTETS     queued octets above which frames are marked; 0: never\n"
@@ -165,11 +167,11 @@ static const char *read_beside(void *into, const char *value)
 
 static const char *read_mtu(void *into, const char *value)
 {
-	unsigned long v = strtoul(value, NULL, 10);
+	static const char *const mtus[] = { "256", "512", "1024", "2048", "4096" };
 
-	for (uint32_t mtu = 256; mtu <= 4096; mtu *= 2)
-		if (mtu == v) {
-			*(uint32_t *)into = mtu;
+	for (uint32_t i = 0; i < ARRAY_SIZE(mtus); i++)
+		if (strcmp(value, mtus[i]) == 0) {
+			*(uint32_t *)into = 256u << i;
 			return NULL;
 		}
 	return "must be 256, 512, 1024, 2048 or 4096";

@@ -250,6 +250,8 @@ static const struct wrong wrong[] = {
 	  "--time 1us: must be a time, 100us .. 10s" },
 	{ { "sim", "--scenario", "many", "--mtu", "1500" },
 	  "--mtu 1500: must be 256, 512, 1024, 2048 or 4096" },
+	{ { "sim", "--scenario", "many", "--mtu", "1024abc" },
+	  "--mtu 1024abc: must be 256, 512, 1024, 2048 or 4096" },
 	{ { "sim", "--scenario", "many", "--size", "16M" },
 	  "--size 16M: must be in 1 .. 16777216" },
 	{ { "sim", "--scenario", "many", "--size", "16777216" },
