@@ -118,18 +118,16 @@ static void print_hw(const struct reply_device *d, const struct reply_statistics
 
 /* ---- again and again ---- */
 
-/* The counts between two looks, a line for each counter that is not 0. */
 static void print_rate(uint64_t now, uint64_t before, double seconds, const char *name,
 		       const char *what)
 {
-	if (now == 0)
-		return;
 	printf("%16" PRIu64 " %14.1f/s  %-22s %s\n", now, (double)(now - before) / seconds, name,
 	       what);
 }
 
+/* The counts between two looks, a line for each counter that is not 0, or for all. */
 static void print_rates(const struct reply_device *d, const struct reply_statistics *now,
-			const struct reply_statistics *before, double seconds)
+			const struct reply_statistics *before, double seconds, bool all)
 {
 	char text[512];
 
@@ -137,12 +135,14 @@ static void print_rates(const struct reply_device *d, const struct reply_statist
 	printf("%s\n%u programs, %u queue pairs, %u completion queues, %u memory regions\n\n", text,
 	       now->clients, now->qps, now->cqs, now->mrs);
 	for (const struct counter *c = own_counters; c->name != NULL; c++)
-		print_rate(counter_value(now, c), counter_value(before, c), seconds, c->name,
-			   c->what);
+		if (all || counter_value(now, c) != 0)
+			print_rate(counter_value(now, c), counter_value(before, c), seconds,
+				   c->name, c->what);
 	putchar('\n');
 	for (unsigned int r = 1; r < REASON_COUNT; r++)
-		print_rate(now->by_reason[r], before->by_reason[r], seconds,
-			   reason_name((enum reason)r), reason_sentence((enum reason)r));
+		if (all || now->by_reason[r] != 0)
+			print_rate(now->by_reason[r], before->by_reason[r], seconds,
+				   reason_name((enum reason)r), reason_sentence((enum reason)r));
 }
 
 struct watch {
@@ -182,7 +182,7 @@ static int counters_show(int fd, const struct reply_device *d, const struct stat
 	else if (o->hw)
 		print_hw(d, &w->now);
 	else if (w->seconds > 0)
-		print_rates(d, &w->now, &w->before, w->seconds);
+		print_rates(d, &w->now, &w->before, w->seconds, o->all);
 	else
 		print_text(d, &w->now, o->all);
 	return 0;

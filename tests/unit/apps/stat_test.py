@@ -136,6 +136,21 @@ class Stat(EngineCase):
         watch.send_signal(signal.SIGINT)
         self.assertEqual(watch.wait(ENOUGH), -signal.SIGINT)
 
+    def test_watch_all(self):
+        """Reasons that never occurred are on the first page and on those after it."""
+        watch = subprocess.Popen([UROCE, "stat", "--watch=0.1", "--all"], env=self.environment,
+                                 stdout=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, watch)
+        known, pages, names = set(self.json()["by_reason"]), 0, set()
+        for line in watch.stdout:
+            if re.match(r"\d+ programs, ", line):
+                pages += 1
+                if pages == 3:
+                    break
+                names = set()
+            names |= set(line.split()) & known
+        self.assertEqual(known - names, set(), "on the second page")
+
     def test_watch_ends_with_the_engine(self):
         watch = subprocess.Popen([UROCE, "stat", "--watch=0.1", "--qps"], env=self.environment,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
