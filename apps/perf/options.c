@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,12 +28,15 @@ static const char help[] =
 	"  --operation LIST   write,read,send,atomic (default: write,read,send,atomic)\n"
 	"  --size LIST        message sizes in octets (default: 8,4096,65536; atomics have 8)\n"
 	"  --qps LIST         numbers of queue pairs that work at once (default 1)\n"
-	"  --depth N          outstanding requests on each queue pair (default 128)\n"
-	"  --post N           requests posted by one call, the last one signalled (default 16)\n"
+	"  --depth N          outstanding requests on each queue pair, a multiple of --post\n"
+	"                     (default 128)\n"
+	"  --post N           requests posted by one call, the last one signalled (default 16, or\n"
+	"                     the depth if that is less)\n"
 	"  --mtu N            path MTU: 256, 512, 1024, 2048, 4096 (default 4096)\n"
 	"  --placement P      one: everything on one core (default); two: one engine on each core;\n"
 	"                     apart: both engines on one core, the program on the other\n"
-	"  --latency          measure half round trips of WRITE instead of rates\n"
+	"  --latency          measure half round trips of WRITE instead of rates, on one queue pair\n"
+	"                     (not --operation, --qps and --cycles)\n"
 	"  --seconds S        duration of each measurement (default 1), and until every queue pair has\n"
 	"                     completed something since it began\n"
 	"  --cycles           also measure the cycles of a packet in each stage of both engines\n"
@@ -252,6 +256,45 @@ static void choose_end(struct perf_options *o, int argc, char **argv)
 	}
 }
 
+static bool any_operation(const struct perf_options *o)
+{
+	for (uint32_t i = 0; i < PERF_OPERATIONS; i++)
+		if (o->operation[i])
+			return true;
+	return false;
+}
+
+/* Before the defaults of lists are there. True: *status is that of wrong usage. */
+static bool refuse_together(const struct perf_options *o, int *status)
+{
+	const char *without_latency = o->cycles		 ? "--cycles"
+				      : o->qps_count > 0 ? "--qps"
+				      : any_operation(o) ? "--operation"
+							 : NULL;
+	char text[96];
+
+	if (o->latency && without_latency != NULL)
+		snprintf(text, sizeof(text), "--latency and %s cannot be combined",
+			 without_latency);
+	else if (o->depth % o->post != 0)
+		snprintf(text, sizeof(text), "--depth %u: must be a multiple of --post %u",
+			 o->depth, o->post);
+	else
+		return false;
+	*status = options_refuse("perf", text);
+	return true;
+}
+
+static void default_lists(struct perf_options *o)
+{
+	if (!any_operation(o))
+		memset(o->operation, true, sizeof(o->operation));
+	if (o->qps_count == 0)
+		o->qps_of[o->qps_count++] = 1;
+	for (uint32_t i = 0; i < o->qps_count; i++)
+		o->qps = MAX_OF(o->qps, o->qps_of[i]);
+}
+
 #define MEMORY_FOR_LIMITS 128 /* MB: an engine of another process has its own */
 
 bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *status)
@@ -260,11 +303,8 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 	bool no_limits = false;
 
 	*o = (struct perf_options){
-		.operation = { true, true, true, true },
 		.sizes = 3,
 		.size = { 8, 4096, 65536 },
-		.qps_count = 1,
-		.qps_of = { 1 },
 		.depth = 128,
 		.post = 16,
 		.mtu = 4096,
@@ -282,10 +322,10 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 	list_rows(o, &no_limits, rows);
 	if (!options_read("perf", help, rows, argc, argv, NULL, status))
 		return false;
-	if (o->latency && o->cycles) {
-		*status = options_refuse("perf", "--latency and --cycles cannot be combined");
+	o->post = MIN_OF(o->post, o->depth);
+	if (refuse_together(o, status))
 		return false;
-	}
+	default_lists(o);
 	if (o->reorders > 0 && o->losses == 0)
 		o->losses = 1; /* none */
 	o->limits = !no_limits;
@@ -295,8 +335,5 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 		o->seconds = 1;
 	if (o->peer != NULL)
 		o->memory = MEMORY_FOR_LIMITS;
-	o->post = MIN_OF(o->post, o->depth);
-	for (uint32_t i = 0; i < o->qps_count; i++)
-		o->qps = MAX_OF(o->qps, o->qps_of[i]);
 	return true;
 }
