@@ -8,6 +8,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import unittest
@@ -106,6 +107,27 @@ class Forward(rig.Case):
         flows = [int(n) for n in re.findall(r"protocol \d+: (\d+) packets", collector.text)]
         total = re.search(r"total: (\d+) packets", collector.text)
         self.assertEqual(int(total[1]), sum(flows), collector.text)
+
+    def test_no_collector(self):
+        self.begin_engine()
+        forward = self.begin_forward()
+        forward.await_text("cannot connect to the collector")
+        self.assertEqual(forward.end(None), 1, forward.text)
+
+    def test_the_collector_ends(self):
+        path = self.begin_engine()
+        collector = self.begin("collector", "7471", prefix=self.inside(1), UROCE_SOCKET=path,
+                               LD_LIBRARY_PATH=os.environ["VERBS"])
+        collector.await_text("listening")
+        forward = self.begin_forward()
+        forward.await_text("connected")
+        collector.end(signal.SIGKILL)
+        receiver = self.receive_packets()
+        receiver.await_text("bound")
+        sender = self.send_packets()
+        self.addCleanup(sender.kill)
+        forward.await_text("cannot write to the collector")
+        self.assertEqual(forward.end(None), 1, forward.text)
 
 
 if __name__ == "__main__":

@@ -126,19 +126,26 @@ static int forward(void *none)
 
 /* ---- the main thread ---- */
 
-static void tell_collector(const sigset_t *signals)
+/* False: the collector was not there, or has gone. */
+static bool tell_collector(const sigset_t *signals)
 {
 	const struct timespec none = { 0 };
 	struct export *x = export_open(f.collector, SERVICE, f.flows);
+	bool told = true;
 
 	if (x == NULL)
-		return;
+		return false;
 	printf("connected to %s\n", f.collector);
 	fflush(stdout);
-	while (sigtimedwait(signals, NULL, &none) < 0 && export_now(x))
+	while (told && sigtimedwait(signals, NULL, &none) < 0) {
+		told = export_now(x);
 		usleep(PAUSE_US);
-	export_now(x); /* the rest */
+	}
+	told = told && export_now(x); /* the rest */
+	if (!told)
+		fprintf(stderr, "forward: cannot write to the collector\n");
 	export_close(x);
+	return told;
 }
 
 static bool open_engine(struct rte_mempool *pool)
@@ -250,16 +257,17 @@ static int run(const sigset_t *signals)
 {
 	unsigned int worker = rte_get_next_lcore(-1, 1, 0);
 	struct rte_mempool *pool = ports_open();
+	bool told;
 
 	f.flows = flows_create();
 	if (pool == NULL || f.flows == NULL || worker >= RTE_MAX_LCORE || !open_engine(pool))
 		return EXIT_FAILURE;
 	rte_eal_remote_launch(forward, NULL, worker);
-	tell_collector(signals);
+	told = tell_collector(signals);
 	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
 	rte_eal_wait_lcore(worker);
 	uroce_destroy(f.engine);
-	return EXIT_SUCCESS;
+	return told ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)
