@@ -31,7 +31,7 @@ static const char usage[] =
 	"Times RDMA WRITEs from this process to itself through an engine: post to completion.\n"
 	"\n"
 	"  --socket PATH  use the engine at PATH (default: $UROCE_SOCKET, the system's, your own)\n"
-	"  --count N      number of round trips (default 5)\n"
+	"  -c, --count N  number of round trips (default 5)\n"
 	"  --interval MS  pause between them (default 200). An adaptive engine sleeps during the\n"
 	"                 pause, so that the time includes its wake-up; 0: no pause\n"
 	"  --size OCTETS  size of each WRITE, 1 .. 1048576 (default 8)\n"
