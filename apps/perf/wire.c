@@ -105,40 +105,9 @@ int wire_hear(int fd, struct perf_side *s, uint32_t *qpn, uint32_t qps)
 
 /* ---- the wire ---- */
 
-/* The kernel's value for the interface; -1 if the driver does not know. */
-static double rate_of_interface(const char *name)
-{
-	char path[64];
-	long mbits = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/class/net/%.15s/speed", name);
-	f = fopen(path, "re");
-	if (f == NULL)
-		return 0;
-	if (fscanf(f, "%ld", &mbits) != 1 || mbits < 0)
-		mbits = 0;
-	fclose(f);
-	return (double)mbits * 1e6;
-}
-
 double wire_rate(const struct wire_engine *e)
 {
-	/* Lanes and their rate as InfiniBand counts them. 4 of 10 Gbit/s stand for "unknown", too. */
-	static const struct {
-		uint8_t speed, width;
-		double rate;
-	} rates[] = { { 1, 1, 1e9 },	{ 8, 1, 10e9 },	  { 2, 2, 20e9 },
-		      { 32, 1, 25e9 },	{ 8, 2, 40e9 },	  { 32, 16, 50e9 },
-		      { 32, 2, 100e9 }, { 64, 2, 200e9 }, { 128, 2, 400e9 } };
-
-	if (e->device.netdev[0] != '\0')
-		return rate_of_interface(e->device.netdev);
-	for (size_t i = 0; i < ARRAY_SIZE(rates); i++)
-		if (rates[i].speed == e->device.active_speed &&
-		    rates[i].width == e->device.active_width)
-			return rates[i].rate;
-	return 0;
+	return (double)e->device.link_speed * 1e6;
 }
 
 /* Preamble, Ethernet header, checksum, gap; UDP, BTH, ICRC. */

@@ -32,7 +32,7 @@ uint32_t wire_mtu(const struct wire_engine *e);
 int wire_tell(int fd, const struct perf_side *s, uint32_t qps);
 int wire_hear(int fd, struct perf_side *s, uint32_t *qpn, uint32_t qps);
 
-/* bits/s of the engine's link, as far as it is known; 0: it is not. */
+/* bits/s of the engine's link; 0: the port does not know it. */
 double wire_rate(const struct wire_engine *e);
 /* Messages of that size that such a link carries in a second. */
 double wire_messages(double rate, uint32_t size, uint32_t mtu, uint32_t family);

@@ -217,7 +217,7 @@ struct reply_device {
 	struct gid gid[LIMIT_GIDS];
 	char netdev[16]; /* the Linux interface behind the port; "" if none */
 	uint32_t ifindex;
-	uint32_t reserved;
+	uint32_t link_speed; /* Mbit/s; 0: the port does not know it, or there is no port */
 };
 
 /*

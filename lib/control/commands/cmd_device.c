@@ -80,6 +80,7 @@ static void fill_port(const struct engine *e, struct reply_device *d)
 	if (e->port != NULL) {
 		memcpy(d->netdev, e->port->netdev, sizeof(d->netdev));
 		d->ifindex = e->port->ifindex;
+		d->link_speed = e->port->speed;
 	}
 }
 

@@ -3,6 +3,7 @@
 """uroce perf --server and --peer: between two engines on memif, and with ends that misbehave."""
 
 import json
+import os
 import re
 import socket
 import struct
@@ -96,6 +97,28 @@ class Wire(EngineCase):
                      r"^write +8 +1 +[\d.]+ +[\d.]+ +[\d.]+ % +[\d.]+ % +- ",
                      r"^write +4096 +1 +[\d.]+ +[\d.]+ +[\d.]+ % +[\d.]+ % +[\d.]+ % "):
             self.assertRegex(text, re.compile(line, re.MULTILINE))
+
+    def test_a_port_that_does_not_know_its_speed(self):
+        """Here there is no port."""
+        self.socket = str(self.folder / "alone.sock")
+        self.start()
+        _, port = self.serve("--socket", self.socket)
+        words = ("--no-limits", "--operation", "write", "--size", "8")
+        said = json.loads(self.measure(self.socket, port, "--json", *words))
+        self.assertEqual(said["wire_bit_per_s"], 0)
+        self.assertNotIn("ratio_to_wire", said["rates"][0])
+        self.assertIn("\nwire   the port does not say how fast it is: --link GBIT/S\n",
+                      self.measure(self.socket, port, *words))
+
+    @unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/net/tun"), "needs root and /dev/net/tun")
+    def test_the_speed_is_not_that_of_the_kernels_interface(self):
+        _, port = self.serve()
+        self.socket = str(self.folder / "beside.sock")
+        self.start("--port", "net_memif0", "--mtu", "4200", "--kernel-interface", f"uk{os.getpid()}",
+                   address="10.7.0.2/24", eal=[MEMIF.format("client", self.folder)])
+        said = json.loads(self.measure(self.socket, port, "--json", "--no-limits", "--operation", "write",
+                                       "--size", "8"))
+        self.assertEqual(said["wire_bit_per_s"], 100e9, "what memif says")
 
     def test_latency(self):
         peer = self.start_peer()
