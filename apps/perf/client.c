@@ -208,7 +208,7 @@ static double of_wire(const struct client *c, const struct load_result *r)
 
 	if (c->rate <= 0)
 		return 0;
-	most = wire_messages(c->rate, r->size, c->options->mtu, c->answer.family);
+	most = wire_messages(c->rate, r->operation, r->size, c->options->mtu, c->answer.family);
 	return (double)r->messages / r->seconds / most;
 }
 
@@ -344,10 +344,11 @@ static void head_text(const struct client *c)
 	printf("here   %s\nthere  %s, at %s\npath   IB MTU %u, IPv%u\n", text, c->answer.text,
 	       o->peer, o->mtu, c->answer.family == FAMILY_IPV6 ? 6 : 4);
 	if (c->rate > 0)
-		printf("wire   %.1f Gbit/s%s: at most %.2f Gbit/s of payload, or %.2f M/s of 8 octets\n",
+		printf("wire   %.1f Gbit/s%s: at most %.2f Gbit/s of payload, or %.2f M/s of 8 octets, in WRITEs\n",
 		       c->rate / 1e9, o->link > 0 ? "" : " as the port says",
-		       wire_messages(c->rate, 65536, o->mtu, c->answer.family) * 65536 * 8 / 1e9,
-		       wire_messages(c->rate, 8, o->mtu, c->answer.family) / 1e6);
+		       wire_messages(c->rate, PERF_WRITE, 65536, o->mtu, c->answer.family) * 65536 *
+			       8 / 1e9,
+		       wire_messages(c->rate, PERF_WRITE, 8, o->mtu, c->answer.family) / 1e6);
 	else
 		puts("wire   the port does not say how fast it is: --link GBIT/S");
 	if (c->tcp > 0)

@@ -116,6 +116,15 @@ double wire_rate(const struct wire_engine *e)
 #define ROCE_OCTETS	   (8u + 12u + 4u)
 #define RETH_OCTETS	   16u
 
+/* Octets of more headers of the first packet of a message, and of the last; an only one has the larger number. */
+static const struct {
+	uint32_t first, last;
+} headers[PERF_OPERATIONS] = {
+	[PERF_WRITE] = { RETH_OCTETS, 0 },
+	[PERF_READ] = { 4, 4 }, /* AETH, of the responses */
+	[PERF_ATOMIC] = { 28 - 8, 0 }, /* AtomicETH, which has the operand in it */
+};
+
 static uint32_t frame_octets(uint32_t payload, uint32_t more, uint32_t family)
 {
 	uint32_t ip = family == FAMILY_IPV6 ? 40 : 20;
@@ -124,13 +133,23 @@ static uint32_t frame_octets(uint32_t payload, uint32_t more, uint32_t family)
 	return MAX_OF(octets, LEAST_FRAME_OCTETS);
 }
 
-double wire_messages(double rate, uint32_t size, uint32_t mtu, uint32_t family)
+static uint64_t message_octets(enum perf_operation op, uint32_t size, uint32_t mtu, uint32_t family)
 {
+	uint32_t first = headers[op].first, last = headers[op].last;
 	uint32_t full = size > 0 ? (size - 1) / mtu : 0; /* packets before the last one */
-	uint64_t octets = (uint64_t)full * frame_octets(mtu, 0, family) +
-			  frame_octets(size - full * mtu, full == 0 ? RETH_OCTETS : 0, family);
 
-	if (full > 0)
-		octets += RETH_OCTETS; /* of the first one */
+	if (full == 0)
+		return frame_octets(size, MAX_OF(first, last), family);
+	return (uint64_t)full * frame_octets(mtu, 0, family) + first +
+	       frame_octets(size - full * mtu, last, family);
+}
+
+double wire_messages(double rate, enum perf_operation op, uint32_t size, uint32_t mtu,
+		     uint32_t family)
+{
+	uint64_t octets = message_octets(op, size, mtu, family);
+
+	if (op == PERF_READ) /* its requests go the other way, and may be longer */
+		octets = MAX_OF(octets, (uint64_t)frame_octets(0, RETH_OCTETS, family));
 	return rate / 8 / (double)octets;
 }

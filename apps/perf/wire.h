@@ -35,7 +35,8 @@ int wire_hear(int fd, struct perf_side *s, uint32_t *qpn, uint32_t qps);
 /* bits/s of the engine's link; 0: the port does not know it. */
 double wire_rate(const struct wire_engine *e);
 /* Messages of that size that such a link carries in a second. */
-double wire_messages(double rate, uint32_t size, uint32_t mtu, uint32_t family);
+double wire_messages(double rate, enum perf_operation op, uint32_t size, uint32_t mtu,
+		     uint32_t family);
 
 int wire_server(const struct perf_options *o);
 int wire_client(struct perf_options *o);

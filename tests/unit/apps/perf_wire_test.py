@@ -132,6 +132,20 @@ class Wire(EngineCase):
         self.assertEqual(server.wait(ENOUGH), 0)
         self.assertEqual(server.stdout.read(), "127.0.0.1: 4 measurements\n")
 
+    def test_octets_on_the_wire(self):
+        """Each operation has headers of its own; of a READ and its responses the longer ones count."""
+        peer = self.start_peer()
+        _, port = self.serve()
+        said = json.loads(self.measure(peer, port, "--json", "--no-limits", "--link", "10", "--mtu", "1024",
+                                       "--size", "8,1024,3000"))
+        wire = {"write": {8: 106, 1024: 1122, 3000: 3000 + 3 * 82 + 16},
+                "read": {8: 98, 1024: 1110, 3000: 3000 + 3 * 82 + 2 * 4},
+                "send": {8: 90, 1024: 1106, 3000: 3000 + 3 * 82}, "atomic": {8: 110}}
+        self.assertEqual(len(said["rates"]), sum(len(sizes) for sizes in wire.values()))
+        for r in said["rates"]:
+            octets = r["ratio_to_wire"] * 10e9 / 8 / r["messages_per_s"]
+            self.assertAlmostEqual(octets, wire[r["operation"]][r["size"]], delta=0.05, msg=r)
+
     def test_smaller_mtu(self):
         """The MTU of the client's option, or of the end with the smaller port."""
         peer = self.start_peer()
