@@ -5,6 +5,7 @@ and control group, with nothing but uroced's units. usage: systemd_test.py BUILD
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import time
 import unittest
 
 BUILD = pathlib.Path(sys.argv.pop(1))
+OPERATIONS = (pathlib.Path(__file__).resolve().parents[3] / "docs/operations.md").read_text()
 ATTACHED = os.environ["ATTACHED"]
 SYSTEMD = "/lib/systemd/systemd"
 ENOUGH = 90  # seconds; only bounds a hang
@@ -175,6 +177,14 @@ class Service(unittest.TestCase):
         line = self.run_inside("cat", f"/proc/{pid}/cmdline").stdout.split("\0")[:-1]
         self.assertEqual(line, ["/usr/local/bin/uroced", "--no-huge", "-m256", "--", "--config",
                                 "/etc/uroce/uroced.conf", "--socket", "/run/uroce/uroced.sock"])
+
+    def test_1_telemetry_is_where_the_documentation_says(self):
+        """dpdk-telemetry.py looks in the folder dpdk of $RUNTIME_DIRECTORY."""
+        pid = self.await_active()
+        documented = re.search(r"^RUNTIME_DIRECTORY=(\S+) dpdk-telemetry.py -f (\S+) ", OPERATIONS, re.MULTILINE)
+        self.assertIsNotNone(documented)
+        path = f"{documented[1]}/dpdk/{documented[2].replace('PID', pid)}/dpdk_telemetry.v2"
+        self.assertEqual(self.run_inside("test", "-S", path).returncode, 0, path)
 
     def test_2_the_group_may_attach(self):
         self.await_active()
