@@ -229,6 +229,39 @@ class Service(unittest.TestCase):
         self.assertEqual((self.show("ActiveState"), self.show("Result")), ("inactive", "success"))
         self.assertNotEqual(self.run_inside("test", "-e", "/run/uroce").returncode, 0)
 
+    def restart_with(self, lines):
+        """One more line in each of these files of the service's, which the test takes away again."""
+        self.addCleanup(self.run_inside, "sh", "-c", "systemctl daemon-reload && systemctl reset-failed uroced && "
+                        "systemctl restart uroced")
+        for path, line in lines.items():
+            self.run_inside("sh", "-c", 'mkdir -p "${0%/*}" && touch "$0" && cp "$0" "$0.before" && '
+                            'printf "%s\\n" "$1" >> "$0"', path, line)
+            self.addCleanup(self.run_inside, "mv", f"{path}.before", path)
+        self.run_inside("sh", "-c", "systemctl daemon-reload && systemctl reset-failed uroced; systemctl restart uroced")
+        self.await_active()
+
+    def test_5_memif_in_tmp(self):
+        path = f"/tmp/{self.folder.name}.memif"
+        self.addCleanup(pathlib.Path(path).unlink, missing_ok=True)
+        self.restart_with({"/etc/uroce/uroced.conf": "port = net_memif0",
+                           "/etc/default/uroced": "UROCED_EAL=--no-huge -m256 --vdev=net_memif0,role=server,"
+                                                  f"socket={path},socket-abstract=no,bsize=8192"})
+        self.assertEqual(self.run_inside("test", "-S", path).returncode, 0, path)
+
+    def test_5_af_xdp_in_the_unit(self):
+        """With the capabilities that the documentation adds to those of the unit."""
+        added = re.search(r"`(CapabilityBoundingSet=[^`\n]*)`\s+for\s+af_xdp", OPERATIONS)
+        self.assertIsNotNone(added)
+        self.run_inside("sh", "-c", "ip link add near type veth peer name far && ip addr add 10.7.0.1/24 dev near && "
+                        "ip link set near up && ip link set far up")
+        self.addCleanup(self.run_inside, "ip", "link", "del", "near")
+        here = self.run_inside("uroced", "--no-huge", "-m256", "--file-prefix=outside", "--", "--netdev", "near",
+                               "--netdev-driver", "af_xdp", "--socket", "/run/outside.sock", "--exit-when-idle", "1")
+        if here.returncode != 0:
+            self.skipTest(f"no af_xdp here: {here.stderr}")
+        self.restart_with({"/run/units/uroced.service.d/xdp.conf": f"[Service]\n{added[1]}",
+                           "/etc/uroce/uroced.conf": "netdev = near\nnetdev-driver = af_xdp"})
+
     def test_6_wrong_options(self):
         """Starts that fail with status 2 are not repeated."""
         self.run_inside("sh", "-c", "echo mtu = often >> /etc/uroce/uroced.conf")
