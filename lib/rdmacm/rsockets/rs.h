@@ -108,6 +108,8 @@ struct rs_stream {
 	struct rs_sge target; /* the unfilled rest of the peer's buffer that we write into */
 	uint32_t target_entry; /* entry of our table in which the peer publishes its next buffer */
 	struct rs_mapping *mappings;
+	bool end_arrived; /* the peer has all our data, and RS_SHUTDOWN behind it */
+	bool peer_ended; /* its RS_SHUTDOWN came */
 	bool connect_reported; /* a second rconnect() answers EISCONN */
 	/* of listeners */
 	struct rs_socket *ready, **ready_end; /* connections that raccept() can return */
@@ -270,7 +272,8 @@ void rs_stream_process(struct rs_socket *s);
 enum rs_posted {
 	RS_POSTED_DATA,
 	RS_POSTED_CONTROL,
-	RS_POSTED_END
+	RS_POSTED_SHUTDOWN,
+	RS_POSTED_DISCONNECT
 };
 int rs_stream_post(struct rs_socket *s, uint32_t message, enum rs_posted what);
 /*

@@ -30,7 +30,7 @@ static int tell(struct rs_socket *s, enum rs_control what)
 	if (error != 0 || s->state != RS_CONNECTED)
 		return error;
 	error = rs_stream_post(s, rs_message(RS_CONTROL, what),
-			       what == RS_DISCONNECT ? RS_POSTED_END : RS_POSTED_CONTROL);
+			       what == RS_DISCONNECT ? RS_POSTED_DISCONNECT : RS_POSTED_SHUTDOWN);
 	return error != 0 ? error : rs_linger(s, rs_all_is_sent, patience(s));
 }
 
@@ -38,8 +38,10 @@ int rs_stream_shutdown(struct rs_socket *s, int how)
 {
 	bool was_writable = s->writable;
 
-	if (s->state != RS_CONNECTED || (!s->readable && !s->writable))
+	if (s->state != RS_CONNECTED)
 		return 0;
+	if (!s->readable && !s->writable) /* told, by another thread perhaps */
+		return rs_linger(s, rs_all_is_sent, patience(s));
 	if (how != SHUT_WR)
 		s->readable = false;
 	if (how != SHUT_RD)

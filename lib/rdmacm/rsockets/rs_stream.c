@@ -29,6 +29,13 @@ void rs_stream_disconnected(struct rs_socket *s)
 		stop(s, RS_DISCONNECTED);
 }
 
+/* A peer that sends no more still reads, so what is under way must arrive first. */
+static void end_if_both_have(struct rs_socket *s)
+{
+	if (s->stream.end_arrived && s->stream.peer_ended)
+		rs_stream_disconnected(s);
+}
+
 /* ---- sending ---- */
 
 int rs_stream_write(struct rs_socket *s, const struct rs_write *w)
@@ -147,10 +154,23 @@ bool rs_all_is_sent(struct rs_socket *s)
 
 static void take_control(struct rs_socket *s, uint32_t what)
 {
-	if (what == RS_DISCONNECT || (what == RS_SHUTDOWN && !s->writable))
+	if (what == RS_DISCONNECT)
 		rs_stream_disconnected(s);
-	else if (what == RS_SHUTDOWN)
-		s->readable = false;
+	if (what != RS_SHUTDOWN)
+		return;
+	s->readable = false;
+	s->stream.peer_ended = true;
+	end_if_both_have(s);
+}
+
+static void take_end(struct rs_socket *s, enum rs_posted what)
+{
+	if (what == RS_POSTED_DISCONNECT)
+		rs_stream_disconnected(s);
+	if (what != RS_POSTED_SHUTDOWN)
+		return;
+	s->stream.end_arrived = true;
+	end_if_both_have(s);
 }
 
 static void take_message(struct rs_socket *s, uint32_t message)
@@ -185,8 +205,8 @@ static void take_sent(struct rs_socket *s, const struct ibv_wc *wc)
 		rs_outflow_done(&s->stream.out, (uint32_t)wc->wr_id);
 	else
 		s->stream.out.control_places++;
-	if (what == RS_POSTED_END)
-		rs_stream_disconnected(s);
+	if (wc->status == IBV_WC_SUCCESS || what == RS_POSTED_DISCONNECT)
+		take_end(s, what);
 	if (wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_RNR_RETRY_EXC_ERR)
 		rs_stream_fail(s, ETIMEDOUT);
 	else if (wc->status != IBV_WC_SUCCESS)
