@@ -291,6 +291,43 @@ static nfds_t from_sets(struct pollfd *fds, int nfds, const fd_set *r, const fd_
 	return count;
 }
 
+/* As in Linux, a set is about these (fs/select.c). What select() does not know is an error. */
+static short events_of_sets(short asked)
+{
+	return (short)((asked & POLLIN ? POLLIN | POLLHUP | POLLERR : 0) |
+		       (asked & POLLOUT ? POLLOUT | POLLERR : 0) | (asked & POLLPRI) | POLLNVAL);
+}
+
+/*
+ * Returns how many entries have events that a set is about. poll(2) reports a hangup or an error even if
+ * none is, and again at once. So such entries get a negative descriptor, and are polled no more.
+ */
+static int drop_others(struct pollfd *fds, nfds_t count)
+{
+	int found = 0;
+
+	for (nfds_t i = 0; i < count; i++) {
+		if (fds[i].revents & events_of_sets(fds[i].events))
+			found++;
+		else if (fds[i].revents != 0)
+			fds[i].fd = ~fds[i].fd;
+	}
+	return found;
+}
+
+static int poll_for_sets(struct pollfd *fds, nfds_t count, int64_t timeout_us)
+{
+	int64_t end = rs_now_us() + timeout_us;
+	int found = poll_for(fds, count, timeout_us);
+
+	while (found > 0 && drop_others(fds, count) == 0) {
+		if (timeout_us > 0)
+			timeout_us = MAX_OF(end - rs_now_us(), 0);
+		found = poll_for(fds, count, timeout_us);
+	}
+	return found;
+}
+
 static int keep_if(bool it_is, int fd, fd_set *set)
 {
 	if (!is_in(fd, set))
@@ -305,11 +342,12 @@ static int to_sets(const struct pollfd *fds, nfds_t count, fd_set *r, fd_set *w,
 	int found = 0;
 
 	for (nfds_t i = 0; i < count; i++) {
+		int fd = fds[i].fd < 0 ? ~fds[i].fd : fds[i].fd;
 		short events = fds[i].revents;
 
-		found += keep_if(events & (POLLIN | POLLHUP | POLLERR), fds[i].fd, r);
-		found += keep_if(events & (POLLOUT | POLLERR), fds[i].fd, w);
-		found += keep_if(events & POLLPRI, fds[i].fd, e);
+		found += keep_if(events & events_of_sets(POLLIN), fd, r);
+		found += keep_if(events & events_of_sets(POLLOUT), fd, w);
+		found += keep_if(events & events_of_sets(POLLPRI), fd, e);
 	}
 	return found;
 }
@@ -339,7 +377,7 @@ EXPORT int rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfd
 			     MIN_OF(timeout->tv_usec, SECONDS_MAX);
 	}
 	count = from_sets(fds, nfds, readfds, writefds, exceptfds);
-	found = poll_for(fds, count, timeout_us);
+	found = poll_for_sets(fds, count, timeout_us);
 	if (found < 0)
 		return -1;
 	if (one_is_invalid(fds, count))

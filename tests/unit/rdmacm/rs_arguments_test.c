@@ -13,7 +13,9 @@
 #include <rdma/rsocket.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/select.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rs_rig.h"
@@ -235,6 +237,77 @@ Test(rs_arguments, poll_knows_both_names)
 	cr_expect_eq(r.revents, POLLRDNORM | POLLWRNORM | POLLERR);
 	cr_expect_eq(rclose(refused), 0);
 	cr_expect_eq(rclose(listener), 0);
+}
+
+static int64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* How long rselect() for one set of one descriptor finds nothing. -1: it finds something. */
+static int64_t quiet_us(int fd, bool for_writing, int64_t patience_us)
+{
+	struct timeval patience = { .tv_usec = patience_us };
+	int64_t begin = now_us();
+	fd_set set;
+	int found;
+
+	FD_ZERO(&set);
+	FD_SET(fd, &set);
+	found = rselect(fd + 1, NULL, for_writing ? &set : NULL, for_writing ? NULL : &set,
+			&patience);
+	cr_expect_geq(found, 0, "%s", strerror(errno));
+	cr_expect_eq(found, FD_ISSET(fd, &set) != 0);
+	return found > 0 ? -1 : now_us() - begin;
+}
+
+/* Linux's select(2): a hangup is readable, an error is readable and writable, neither is exceptional. */
+Test(rs_arguments, select_waits_for_what_its_sets_are_about)
+{
+	const int64_t patience = 100000;
+	struct sockaddr_in a;
+	int listener = rs_listening(&a), called = rs_connect_stream(listener, &a), ends[2], more[2];
+
+	cr_assert_eq(pipe(ends), 0);
+	cr_assert_eq(pipe(more), 0);
+	close(ends[1]);
+	close(more[0]);
+	cr_expect_geq(quiet_us(ends[0], false, patience), patience, "the hangup of a pipe");
+	cr_expect_geq(quiet_us(ends[0], true, patience), patience, "the hangup of a pipe");
+	cr_expect_geq(quiet_us(more[1], false, patience), patience, "the error of a pipe");
+	cr_expect_eq(quiet_us(more[1], true, patience), -1, "the error of a pipe");
+	cr_expect_eq(quiet_us(ends[0], false, 0) < 0, false);
+	cr_assert_eq(rclose(called), 0);
+	cr_expect_geq(quiet_us(s, false, patience), patience, "the hangup of a stream");
+	cr_expect_eq(quiet_us(s, true, patience), -1, "no sender waits for a peer that is gone");
+	cr_expect_eq(rclose(listener), 0);
+	close(ends[0]);
+	close(more[1]);
+}
+
+/* What one descriptor is not asked for does not hide the others. */
+Test(rs_arguments, select_finds_others_beside_a_hangup)
+{
+	struct timeval patience = { .tv_sec = WAIT_SECONDS };
+	int ends[2], more[2];
+	fd_set r, e;
+
+	cr_assert_eq(pipe(ends), 0);
+	cr_assert_eq(pipe(more), 0);
+	close(ends[1]);
+	cr_assert_eq(write(more[1], "x", 1), 1);
+	FD_ZERO(&r);
+	FD_ZERO(&e);
+	FD_SET(more[0], &r);
+	FD_SET(ends[0], &e);
+	cr_expect_eq(rselect(more[1] + 1, &r, NULL, &e, &patience), 1);
+	cr_expect(FD_ISSET(more[0], &r) && !FD_ISSET(ends[0], &e));
+	close(ends[0]);
+	close(more[0]);
+	close(more[1]);
 }
 
 /* Small sets are on the stack, larger ones are allocated. */
