@@ -384,6 +384,18 @@ EXPORT int rgetsockopt(int socket, int level, int optname, void *optval, socklen
 
 /* ---- descriptors ---- */
 
+/*
+ * A stream has the descriptor of an event channel, which exec always closes. A datagram socket has one of
+ * the kernel, whose port another program would keep.
+ */
+static int set_descriptor_flags(struct rs_socket *s, int flags)
+{
+	if (!rs_is_stream(s) && fcntl(s->fd, F_SETFD, flags) != 0)
+		return errno;
+	s->descriptor_flags = flags;
+	return 0;
+}
+
 static int control(struct rs_socket *s, int command, int argument, int *value)
 {
 	*value = 0;
@@ -398,8 +410,7 @@ static int control(struct rs_socket *s, int command, int argument, int *value)
 		*value = s->descriptor_flags;
 		return 0;
 	case F_SETFD:
-		s->descriptor_flags = argument & FD_CLOEXEC;
-		return 0;
+		return set_descriptor_flags(s, argument & FD_CLOEXEC);
 	default:
 		return EOPNOTSUPP;
 	}

@@ -10,14 +10,17 @@ static struct rs_socket **table;
 static int slots;
 
 /*
- * Called in the child of a fork, which cannot use its parent's connections. Their descriptors are
- * closed in the child.
+ * Called in the child of a fork, which cannot use its parent's sockets. rdma_cm closes the descriptors of
+ * streams there. Those of datagram sockets would keep their ports, so they are closed here.
  */
 static void forget_all(void)
 {
 	pthread_mutex_init(&table_lock, NULL);
-	for (int i = 0; i < slots; i++)
+	for (int i = 0; i < slots; i++) {
+		if (table[i] != NULL && !rs_is_stream(table[i]))
+			close(i);
 		table[i] = NULL;
+	}
 }
 
 static void lock_table(void)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/param.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -230,6 +231,28 @@ Test(rs_datagrams, a_peer_that_is_not_there_is_reported)
 	cr_assert_eq(rconnect(a, (struct sockaddr *)&to, sizeof(to)), 0);
 	send_number(7);
 	cr_expect_eq(receive_number("number", 7), 7, "it goes on with another peer");
+}
+
+/* A child cannot use the socket, so it must not keep its port either. */
+Test(rs_datagrams, the_child_of_a_fork_does_not_keep_the_port)
+{
+	int ends[2], status = -1;
+	char octet = 0;
+	pid_t child;
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	child = fork();
+	if (child == 0)
+		_exit(write(ends[1], &octet, 1) == 1 && read(ends[1], &octet, 1) == 1 ? 0 : 1);
+	cr_assert_eq(read(ends[0], &octet, 1), 1, "the child does not run");
+	cr_assert_eq(rclose(b), 0);
+	b = rsocket(AF_INET, SOCK_DGRAM, 0);
+	cr_expect_eq(rbind(b, (struct sockaddr *)&to, sizeof(to)), 0, "%s", strerror(errno));
+	cr_assert_eq(write(ends[0], &octet, 1), 1);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	close(ends[0]);
+	close(ends[1]);
 }
 
 /* ---- any peer can send to it ---- */

@@ -171,6 +171,17 @@ Test(rs_options, flags_of_the_descriptor)
 	cr_expect_eq(errno, EOPNOTSUPP);
 }
 
+/* The kernel closes the descriptor of an executed program, so it must know. */
+Test(rs_options, the_kernel_knows_what_exec_closes)
+{
+	cr_expect_eq(fcntl(s, F_GETFD), FD_CLOEXEC, "a stream is of no use after exec");
+	for (int flags = FD_CLOEXEC; flags >= 0; flags -= FD_CLOEXEC) {
+		cr_expect_eq(rfcntl(d, F_SETFD, flags), 0);
+		cr_expect_eq(rfcntl(d, F_GETFD), flags);
+		cr_expect_eq(fcntl(d, F_GETFD), flags);
+	}
+}
+
 /* socket(7) lets a program set it at any time. It counts when the socket is bound. */
 Test(rs_options, reused_addresses_of_bound_sockets)
 {
