@@ -41,29 +41,61 @@ int rs_datagrams_bind(struct rs_socket *s, const struct sockaddr *a, socklen_t l
 	return error;
 }
 
-static int connect_locked(struct rs_socket *s, const struct sockaddr *a, socklen_t length)
+static int disconnect_locked(struct rs_socket *s)
+{
+	int error = rs_udp_disconnect(s);
+
+	if (error == 0)
+		s->datagrams.peer = NULL;
+	return error;
+}
+
+/* The kernel does not know that we have failed. */
+static void reconnect(struct rs_socket *s)
+{
+	const struct rs_destination *peer = s->datagrams.peer;
+	const struct sockaddr *a;
+
+	if (peer != NULL) {
+		a = (const struct sockaddr *)&peer->address;
+		if (connect(s->fd, a, rs_address_length(a)) == 0)
+			return;
+	}
+	disconnect_locked(s);
+}
+
+/* The kernel has connected the UDP socket. */
+static int take_peer(struct rs_socket *s)
 {
 	struct sockaddr_storage peer = { 0 };
-	socklen_t peer_length = sizeof(peer);
+	socklen_t length = sizeof(peer);
 	struct rs_destination *d;
-	int error = a == NULL ? EFAULT : connect(s->fd, a, length) == 0 ? 0 : errno;
+	int error = serve(s);
 
-	if (error != 0)
-		return error;
-	if (a->sa_family == AF_UNSPEC) {
-		s->datagrams.peer = NULL;
-		return 0;
-	}
-	error = rs_check_address(s, a, length);
-	if (error == 0)
-		error = serve(s);
 	/* The kernel's form of the address, in which datagrams name their sender. */
-	if (error == 0 && getpeername(s->fd, (struct sockaddr *)&peer, &peer_length) != 0)
+	if (error == 0 && getpeername(s->fd, (struct sockaddr *)&peer, &length) != 0)
 		error = errno;
 	if (error == 0)
 		error = rs_destination_for(s, (struct sockaddr *)&peer, &d);
 	if (error == 0)
 		s->datagrams.peer = s->datagrams.last = d;
+	return error;
+}
+
+static int connect_locked(struct rs_socket *s, const struct sockaddr *a, socklen_t length)
+{
+	int error;
+
+	if (a != NULL && length >= sizeof(a->sa_family) && a->sa_family == AF_UNSPEC)
+		return disconnect_locked(s);
+	error = rs_check_address(s, a, length);
+	if (error != 0)
+		return error;
+	if (connect(s->fd, a, length) != 0)
+		return errno;
+	error = take_peer(s);
+	if (error != 0)
+		reconnect(s);
 	return error;
 }
 

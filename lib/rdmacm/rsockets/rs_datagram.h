@@ -88,5 +88,7 @@ void rs_destinations_free(struct rs_socket *s);
 int rs_udp_send(struct rs_socket *s, const struct rs_destination *d, enum rs_udp_operation what,
 		const void *octets, size_t length, bool must_not_wait);
 void rs_udp_progress(struct rs_socket *s);
+/* Takes the peer away, but not the port. Returns 0 or an errno. */
+int rs_udp_disconnect(struct rs_socket *s);
 
 #endif

@@ -22,6 +22,29 @@ int rs_udp_send(struct rs_socket *s, const struct rs_destination *d, enum rs_udp
 	return sendmsg(s->fd, &m, flags) >= 0 ? 0 : errno;
 }
 
+/*
+ * Linux takes the port away, too, unless bind(2) asked for that port. But our datagrams name it, so the
+ * socket is bound to it again. sin_port and sin6_port have the same offset. If another socket is faster,
+ * this one takes a port when it sends.
+ */
+int rs_udp_disconnect(struct rs_socket *s)
+{
+	const struct sockaddr none = { .sa_family = AF_UNSPEC };
+	struct sockaddr_storage before = { 0 }, after = { 0 };
+	struct sockaddr_in *now = (struct sockaddr_in *)&after;
+	socklen_t length = sizeof(before), after_length = sizeof(after);
+
+	if (getsockname(s->fd, (struct sockaddr *)&before, &length) != 0 ||
+	    connect(s->fd, &none, sizeof(none)) != 0 ||
+	    getsockname(s->fd, (struct sockaddr *)&after, &after_length) != 0)
+		return errno;
+	if (now->sin_port == 0) {
+		now->sin_port = ((struct sockaddr_in *)&before)->sin_port;
+		bind(s->fd, (struct sockaddr *)&after, after_length);
+	}
+	return 0;
+}
+
 static void take(struct rs_socket *s, const uint8_t *octets, size_t length,
 		 const struct sockaddr_storage *from)
 {

@@ -210,6 +210,30 @@ Test(rs_datagrams, a_connected_socket_hears_its_peer_only)
 	cr_expect_eq(rclose(c), 0);
 }
 
+/* Linux takes it away if bind(2) has chosen it. But datagrams name it, and the peer knows it. */
+Test(rs_datagrams, a_socket_that_disconnects_keeps_its_port)
+{
+	const struct sockaddr none = { .sa_family = AF_UNSPEC };
+	struct sockaddr_in before, after;
+	socklen_t length = sizeof(before);
+
+	cr_assert_eq(rclose(a), 0);
+	a = rsocket(AF_INET, SOCK_DGRAM, 0);
+	cr_assert_eq(rconnect(a, (struct sockaddr *)&to, sizeof(to)), 0, "%s", strerror(errno));
+	cr_assert_eq(rgetsockname(a, (struct sockaddr *)&before, &length), 0);
+	for (uint32_t i = 0; i < 200; i++) { /* by its queue pair, after the first ones */
+		send_number(i);
+		cr_assert_eq(next_port(i), before.sin_port);
+	}
+	cr_assert_eq(rconnect(a, &none, sizeof(none)), 0, "%s", strerror(errno));
+	cr_assert_eq(rgetsockname(a, (struct sockaddr *)&after, &length), 0);
+	cr_expect_eq(after.sin_port, before.sin_port);
+	for (uint32_t i = 0; i < 3; i++) {
+		send_number(i);
+		cr_expect_eq(next_port(i), after.sin_port, "number %u", i);
+	}
+}
+
 /* udp(7): an error of an earlier datagram is reported once, and only to a connected socket. */
 Test(rs_datagrams, a_peer_that_is_not_there_is_reported)
 {
@@ -402,4 +426,30 @@ Test(rs_datagrams, without_receive_requests_there_is_no_queue_pair)
 	shared_context()->ops.post_recv = refuse_receives;
 	cr_expect_eq(rconnect(a, (struct sockaddr *)&to, sizeof(to)), -1);
 	cr_expect_eq(errno, ENOBUFS, "%s", strerror(errno));
+}
+
+/* Its port and its peer are as before. */
+Test(rs_datagrams, a_failed_connect_leaves_a_socket_as_it_was)
+{
+	struct ibv_context *context = shared_context();
+	int (*really)(struct ibv_qp *, struct ibv_recv_wr *, struct ibv_recv_wr **) =
+		context->ops.post_recv;
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6 };
+	struct sockaddr_in before, after;
+	socklen_t length = sizeof(before);
+
+	cr_assert_eq(rgetsockname(a, (struct sockaddr *)&before, &length), 0);
+	context->ops.post_recv = refuse_receives;
+	FAILS(rconnect(a, (struct sockaddr *)&to, sizeof(to)), ENOBUFS);
+	context->ops.post_recv = really;
+	FAILS(rconnect(a, (struct sockaddr *)&six, sizeof(six)), EAFNOSUPPORT);
+	FAILS(rgetpeername(a, (struct sockaddr *)&after, &length), ENOTCONN);
+	cr_assert_eq(rgetsockname(a, (struct sockaddr *)&after, &length), 0);
+	cr_expect_eq(after.sin_port, before.sin_port);
+	send_number(7);
+	cr_expect_eq(receive_number("number", 7), 7);
+	cr_assert_eq(
+		rsendto(b, &length, sizeof(length), 0, (struct sockaddr *)&before, sizeof(before)),
+		sizeof(length));
+	cr_expect(comes(a, WAIT_SECONDS * 1000), "no answer comes");
 }
