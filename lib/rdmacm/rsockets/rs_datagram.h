@@ -80,6 +80,8 @@ bool rs_same_address(const struct sockaddr_storage *a, const struct sockaddr_sto
 int rs_destination_for(struct rs_socket *s, const struct sockaddr *to, struct rs_destination **d);
 /* The peer's queue pair is `qpn`. Resolves the path to it. */
 void rs_destination_resolve(struct rs_socket *s, struct rs_destination *d, uint32_t qpn);
+/* An option of their packets has changed. */
+void rs_destinations_resolve_again(struct rs_socket *s);
 void rs_destinations_progress(struct rs_socket *s);
 void rs_destinations_free(struct rs_socket *s);
 

@@ -35,10 +35,23 @@ static void end_resolving(struct rs_socket *s, struct rs_destination *d)
 	d->channel = NULL;
 }
 
+static int make_id(const struct rs_socket *s, struct rs_destination *d)
+{
+	uint8_t tos = (uint8_t)s->options.tos;
+	struct id *id;
+	int error = id_create(d->channel, d, RDMA_PS_UDP, IBV_QPT_UD, &id);
+
+	if (error != 0)
+		return error;
+	d->id = &id->rdma;
+	return rdma_set_option(d->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)) == 0
+		       ? 0
+		       : errno;
+}
+
 static int begin_resolving(struct rs_socket *s, struct rs_destination *d)
 {
 	struct sockaddr_storage source = d->local->address;
-	struct id *id;
 	int error;
 
 	/*
@@ -51,11 +64,9 @@ static int begin_resolving(struct rs_socket *s, struct rs_destination *d)
 	d->channel = rdma_create_event_channel();
 	if (d->channel == NULL || fcntl(d->channel->fd, F_SETFL, O_NONBLOCK) != 0)
 		return errno;
-	error = id_create(d->channel, d, RDMA_PS_UDP, IBV_QPT_UD, &id);
-	if (error != 0)
-		return error;
-	d->id = &id->rdma;
-	error = rs_service_watch(d->channel->fd, s->fd);
+	error = make_id(s, d);
+	if (error == 0)
+		error = rs_service_watch(d->channel->fd, s->fd);
 	if (error == 0 &&
 	    rdma_resolve_addr(d->id, (struct sockaddr *)&source, (struct sockaddr *)&d->address,
 			      LIMIT_RS_DATAGRAM_RESOLVE_MS) != 0)
@@ -75,6 +86,23 @@ void rs_destination_resolve(struct rs_socket *s, struct rs_destination *d, uint3
 		return;
 	if (begin_resolving(s, d) != 0)
 		end_resolving(s, d);
+}
+
+static void resolve_again(struct rs_socket *s, struct rs_destination *d)
+{
+	if (d->ah == NULL && !d->resolving)
+		return; /* the queue pair is not known */
+	end_resolving(s, d);
+	if (d->ah != NULL)
+		ibv_destroy_ah(d->ah);
+	d->ah = NULL;
+	rs_destination_resolve(s, d, d->qpn);
+}
+
+void rs_destinations_resolve_again(struct rs_socket *s)
+{
+	for (struct rs_destination *d = s->datagrams.destinations; d != NULL; d = d->next)
+		resolve_again(s, d);
 }
 
 static int gid_index(struct ibv_context *context, const union ibv_gid *wanted, uint8_t *index)

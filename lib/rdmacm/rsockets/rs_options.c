@@ -7,7 +7,7 @@
 #include <netinet/tcp.h>
 #include <stdarg.h>
 
-#include "rdmacm/rsockets/rs.h"
+#include "rdmacm/rsockets/rs_datagram.h"
 
 /* ---- set ---- */
 
@@ -79,9 +79,12 @@ static int set_tos(struct rs_socket *s, int value)
 	if (value < 0 || value > 255)
 		return EINVAL;
 	error = set_on_id(s, RDMA_OPTION_ID_TOS, &tos, sizeof(tos));
-	if (error == 0)
-		s->options.tos = value;
-	return error;
+	if (error != 0 || value == s->options.tos)
+		return error;
+	s->options.tos = value;
+	if (!rs_is_stream(s))
+		rs_destinations_resolve_again(s);
+	return 0;
 }
 
 static int set_tcp(struct rs_socket *s, int name, int value)
@@ -199,9 +202,12 @@ static int set_any(struct rs_socket *s, int level, int name, const void *value, 
 		memcpy(&s->options.linger, value, sizeof(s->options.linger));
 		return s->options.linger.l_linger < 0 ? (s->options.linger.l_linger = 0) : 0;
 	}
-	if (length < sizeof(number))
+	if (length >= sizeof(number))
+		memcpy(&number, value, sizeof(number));
+	else if (level == IPPROTO_IP && length > 0)
+		number = *(const uint8_t *)value; /* an octet will do (ip(7)) */
+	else
 		return rs_is_stream(s) || level == SOL_RDMA ? EINVAL : 0;
-	memcpy(&number, value, sizeof(number));
 	return set_number(s, level, name, number);
 }
 

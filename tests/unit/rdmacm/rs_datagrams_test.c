@@ -320,6 +320,65 @@ Test(rs_datagrams, strangers_use_bounded_memory)
 	cr_expect_eq(octet, 7);
 }
 
+/* ---- the class of its packets ---- */
+
+/* Both libraries share this context, so its function table affects both. */
+static struct ibv_context *shared_context(void)
+{
+	struct ibv_context **list = rdma_get_devices(NULL), *context;
+
+	cr_assert(list != NULL && list[0] != NULL, "no device: %s", strerror(errno));
+	context = list[0];
+	rdma_free_devices(list);
+	return context;
+}
+
+static int (*post_recv)(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+static int class = -1; /* of the last datagram that came to a queue pair */
+
+/* A place is posted again after its datagram was taken out. In a GRH, the IPv4 header is behind. */
+static int see_class(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	const uint8_t *grh = (const uint8_t *)(uintptr_t)wr->sg_list[0].addr;
+
+	if (grh[20] == 0x45)
+		class = grh[21];
+	return post_recv(qp, wr, bad);
+}
+
+static void expect_class(int wanted)
+{
+	for (int i = 0; i < WAIT_SECONDS * 1000 && class != wanted; i++) {
+		send_number(7);
+		receives(7);
+		poll(NULL, 0, 1); /* its path is being resolved */
+	}
+	cr_expect_eq(class, wanted, "0x%x", class);
+}
+
+static void set_class(const void *value, socklen_t length)
+{
+	cr_assert_eq(rsetsockopt(a, IPPROTO_IP, IP_TOS, value, length), 0, "%s", strerror(errno));
+}
+
+Test(rs_datagrams, the_class_of_its_packets_is_that_of_its_options)
+{
+	struct ibv_context *context = shared_context();
+	const uint8_t octet = 0x68; /* ip(7): IP_TOS may be an octet */
+	int value = 0x28;
+
+	post_recv = context->ops.post_recv;
+	context->ops.post_recv = see_class;
+	set_class(&value, sizeof(value));
+	expect_class(0x28);
+	value = 0x48;
+	set_class(&value, sizeof(value));
+	expect_class(0x48);
+	set_class(&octet, sizeof(octet));
+	expect_class(0x68);
+	context->ops.post_recv = post_recv;
+}
+
 /* ---- shut down ---- */
 
 static void *receive(void *argument)
@@ -385,17 +444,6 @@ static int refuse_receives(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv
 	(void)qp;
 	*bad = wr;
 	return ENOBUFS;
-}
-
-/* Both libraries share this context, so its function table affects both. */
-static struct ibv_context *shared_context(void)
-{
-	struct ibv_context **list = rdma_get_devices(NULL), *context;
-
-	cr_assert(list != NULL && list[0] != NULL, "no device: %s", strerror(errno));
-	context = list[0];
-	rdma_free_devices(list);
-	return context;
 }
 
 /* Otherwise it would receive less and less, and wait for ever in the end. */

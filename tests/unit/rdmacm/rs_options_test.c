@@ -51,6 +51,21 @@ Test(rs_options, a_stream_remembers_them)
 	}
 }
 
+/* ip(7): an option of IP may be an octet. Others may not. */
+Test(rs_options, in_an_octet)
+{
+	const uint8_t octet = 0x28;
+	int six = rsocket(AF_INET6, SOCK_STREAM, 0);
+
+	cr_expect_eq(rsetsockopt(s, IPPROTO_IP, IP_TOS, &octet, sizeof(octet)), 0);
+	cr_expect_eq(rs_ask(s, IPPROTO_IP, IP_TOS), 0x28);
+	cr_expect_eq(rsetsockopt(d, IPPROTO_IP, IP_TOS, &octet, sizeof(octet)), 0);
+	cr_expect_eq(rs_ask(d, IPPROTO_IP, IP_TOS), 0x28);
+	cr_expect_eq(rsetsockopt(six, IPPROTO_IPV6, IPV6_TCLASS, &octet, sizeof(octet)), -1);
+	cr_expect_eq(errno, EINVAL);
+	cr_expect_eq(rclose(six), 0);
+}
+
 Test(rs_options, what_can_only_be_asked)
 {
 	struct sockaddr_in a;
@@ -91,6 +106,8 @@ Test(rs_options, refused)
 			     i);
 	}
 	cr_expect_eq(rs_set(s, IPPROTO_IP, IP_TOS, 256), EINVAL);
+	cr_expect_eq(rsetsockopt(s, IPPROTO_IP, IP_TOS, &value, 0), -1);
+	cr_expect_eq(errno, EINVAL);
 	cr_expect_eq(rs_set(s, IPPROTO_IP, IP_TOS, -1), EINVAL);
 	cr_expect_eq(rs_set(s, IPPROTO_TCP, TCP_KEEPIDLE, 0), EINVAL);
 	cr_expect_eq(rs_set(s, IPPROTO_IPV6, IPV6_V6ONLY, 1), ENOPROTOOPT, "an IPv4 socket");
