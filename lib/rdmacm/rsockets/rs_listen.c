@@ -240,7 +240,8 @@ static int listen_locked(struct rs_socket *s, int backlog)
 		return EOPNOTSUPP;
 	if (s->state > RS_LISTENING)
 		return EINVAL;
-	s->stream.backlog = MAX_OF(1, MIN_OF(backlog, SOMAXCONN));
+	/* As in Linux, a negative one is the largest. */
+	s->stream.backlog = MAX_OF(1, (int)MIN_OF((unsigned int)backlog, (unsigned int)SOMAXCONN));
 	if (s->state == RS_LISTENING) {
 		rs_service_pause(s->fd, s->fd, false); /* the new backlog may have room */
 		return 0;

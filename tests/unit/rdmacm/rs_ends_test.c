@@ -409,6 +409,21 @@ Test(rs_ends, a_listener_with_a_larger_backlog_takes_those_that_wait)
 	rclose(waiting[1]);
 }
 
+/* listen(2): the kernel compares it as a number without a sign. */
+Test(rs_ends, a_negative_backlog_is_the_largest)
+{
+	struct pollfd p = { .events = POLLOUT };
+	int waiting[2];
+
+	fill_listener(waiting);
+	cr_assert_eq(rlisten(listener, -1), 0, "%s", strerror(errno));
+	for (int i = 0; i < 2; i++) {
+		p.fd = waiting[i];
+		cr_expect_eq(rpoll(&p, 1, WAIT_SECONDS * 1000), 1, "%d is never connected", i);
+		rclose(waiting[i]);
+	}
+}
+
 Test(rs_ends, closed_while_connecting)
 {
 	struct connecting c = { .status = 0 };
