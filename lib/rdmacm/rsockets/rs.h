@@ -108,6 +108,7 @@ struct rs_stream {
 	struct rs_sge target; /* the unfilled rest of the peer's buffer that we write into */
 	uint32_t target_entry; /* entry of our table in which the peer publishes its next buffer */
 	struct rs_mapping *mappings;
+	bool shut; /* rshutdown() or rclose() ended what we send */
 	bool end_arrived; /* the peer has all our data, and RS_SHUTDOWN behind it */
 	bool peer_ended; /* its RS_SHUTDOWN came */
 	bool connect_reported; /* a second rconnect() answers EISCONN */
@@ -372,6 +373,9 @@ ssize_t rs_iov_length(const struct iovec *iov, size_t count);
 /* Return the number of octets, or -1 with errno. */
 ssize_t rs_stream_send(struct rs_socket *s, const struct iovec *iov, size_t count, int flags);
 ssize_t rs_stream_receive(struct rs_socket *s, const struct iovec *iov, size_t count, int flags);
+
+/* Why nothing can be sent any more. */
+int rs_error_of_end(const struct rs_socket *s);
 
 /* ---- rs_iomap.c ---- */
 

@@ -54,7 +54,7 @@ int rs_tell_mappings(struct rs_socket *s, int flags)
 				? 0
 				: rs_wait(s, rs_may_send_or_gone, rs_must_not_wait(s, flags));
 		if (error == 0 && !s->writable)
-			error = ECONNRESET;
+			error = rs_error_of_end(s);
 		/* Another thread may have unmapped it while this one waited. */
 		if (error != 0 || next_untold(s) != m)
 			continue;

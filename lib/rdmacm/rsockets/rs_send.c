@@ -7,11 +7,11 @@
 
 /* ---- one message ---- */
 
-static int error_of_end(const struct rs_socket *s)
+int rs_error_of_end(const struct rs_socket *s)
 {
 	if (s->error != 0)
 		return s->error;
-	return s->state == RS_CONNECTED ? EPIPE : ECONNRESET;
+	return s->stream.shut ? EPIPE : ECONNRESET;
 }
 
 /* 0: a message can be sent, or none ever can. */
@@ -40,7 +40,7 @@ static int fill_pieces(struct rs_socket *s, struct rs_write *w, struct rs_cursor
 					      .lkey = m->mr->lkey };
 	}
 	pthread_mutex_lock(&s->lock);
-	return s->writable ? 0 : error_of_end(s);
+	return s->writable ? 0 : rs_error_of_end(s);
 }
 
 static void fill_inline(struct rs_write *w, struct rs_cursor *c, uint8_t *buffer, uint32_t n)
@@ -124,7 +124,7 @@ static size_t send_all(struct rs_socket *s, struct rs_cursor *c, size_t length, 
 	while (*error == 0 && sent < length) {
 		*error = await_room(s, flags);
 		if (*error == 0 && !s->writable)
-			*error = error_of_end(s);
+			*error = rs_error_of_end(s);
 		if (*error != 0)
 			break;
 		n = next_chunk(&chunk, length - sent);

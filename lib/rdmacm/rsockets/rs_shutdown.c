@@ -44,8 +44,10 @@ int rs_stream_shutdown(struct rs_socket *s, int how)
 		return rs_linger(s, rs_all_is_sent, patience(s));
 	if (how != SHUT_WR)
 		s->readable = false;
-	if (how != SHUT_RD)
+	if (how != SHUT_RD) {
+		s->stream.shut = true;
 		s->writable = false;
+	}
 	rs_wake(s);
 	if (!s->readable && !s->writable)
 		return tell(s, RS_DISCONNECT);

@@ -169,6 +169,26 @@ Test(rs_arguments, connected_before_accepted_and_the_end)
 	cr_assert_eq(rclose(listener), 0);
 }
 
+/* send(2): EPIPE, "the local end has been shut down". */
+Test(rs_arguments, the_error_after_an_own_end)
+{
+	struct sockaddr_in a;
+	int listener = rs_listening(&a), called;
+	char octet = 0;
+
+	cr_assert_eq(rs_set(listener, SOL_RDMA, RDMA_IOMAPSIZE, 8), 0);
+	called = rs_connect_stream(listener, &a);
+	cr_assert_eq(riomap(s, &octet, 1, PROT_WRITE, 0, 0), 0, "%s", strerror(errno));
+	cr_assert_eq(rshutdown(s, SHUT_WR), 0);
+	FAILS(rsend(s, "x", 1, 0), EPIPE); /* it would tell the mapping first */
+	cr_assert_eq(riounmap(s, &octet, 1), 0);
+	FAILS(rsend(s, "x", 1, 0), EPIPE);
+	cr_assert_eq(rshutdown(s, SHUT_RDWR), 0);
+	FAILS(rsend(s, "x", 1, 0), EPIPE);
+	cr_expect_eq(rclose(called), 0);
+	cr_expect_eq(rclose(listener), 0);
+}
+
 /* tcp(7): MSG_TRUNC discards octets of a stream, and needs no buffer. */
 Test(rs_arguments, octets_are_discarded)
 {
