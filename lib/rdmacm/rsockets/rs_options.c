@@ -200,7 +200,7 @@ static int set_any(struct rs_socket *s, int level, int name, const void *value, 
 		if (length < sizeof(s->options.linger))
 			return EINVAL;
 		memcpy(&s->options.linger, value, sizeof(s->options.linger));
-		return s->options.linger.l_linger < 0 ? (s->options.linger.l_linger = 0) : 0;
+		return 0;
 	}
 	if (length >= sizeof(number))
 		memcpy(&number, value, sizeof(number));

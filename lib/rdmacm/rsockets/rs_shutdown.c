@@ -11,7 +11,10 @@ static bool may_tell_or_gone(struct rs_socket *s)
 	return s->stream.out.control_places > 0 || s->state != RS_CONNECTED;
 }
 
-/* A linger time of 0 concerns rclose() alone, which does not come here then. */
+/*
+ * A linger time of 0 concerns rclose() alone, which does not come here then. Linux takes a negative one
+ * for a very long one.
+ */
 static int patience(const struct rs_socket *s)
 {
 	if (s->options.linger.l_onoff && s->options.linger.l_linger > 0)

@@ -138,6 +138,10 @@ Test(rs_options, linger)
 	cr_expect_eq(rsetsockopt(s, SOL_SOCKET, SO_LINGER, &in, sizeof(in)), 0);
 	cr_expect_eq(rgetsockopt(s, SOL_SOCKET, SO_LINGER, &out, &length), 0);
 	cr_expect(length == sizeof(out) && out.l_onoff == 1 && out.l_linger == 3);
+	in.l_linger = -1; /* Linux takes it for a number without a sign: for ever */
+	cr_expect_eq(rsetsockopt(s, SOL_SOCKET, SO_LINGER, &in, sizeof(in)), 0);
+	cr_expect_eq(rgetsockopt(s, SOL_SOCKET, SO_LINGER, &out, &length), 0);
+	cr_expect_eq(out.l_linger, -1);
 	cr_expect_eq(rsetsockopt(s, SOL_SOCKET, SO_LINGER, &in, sizeof(in) - 1), -1);
 	cr_expect_eq(errno, EINVAL);
 }
