@@ -196,6 +196,15 @@ static bool is_welcome(const struct rs_socket *s, const struct sockaddr_storage 
 	return peer == NULL || rs_same_address(&peer->address, source);
 }
 
+/* Looks at one destination only, because a socket may have thousands. Others are asked more often. */
+static void hear(struct rs_socket *s, const struct sockaddr_storage *source, uint32_t qpn)
+{
+	struct rs_destination *d = s->datagrams.last;
+
+	if (d != NULL && d->qpn == qpn && rs_same_address(&d->address, source))
+		rs_destination_heard(d);
+}
+
 static void take_received(struct rs_socket *s, struct rs_local *l, const struct ibv_wc *wc)
 {
 	uint32_t slot = (uint32_t)wc->wr_id;
@@ -210,6 +219,8 @@ static void take_received(struct rs_socket *s, struct rs_local *l, const struct 
 	}
 	length = wc->byte_len > GRH ? wc->byte_len - GRH : 0;
 	header = rs_datagram_load(&source, octets, length, scope_of(&l->address));
+	if (header > 0)
+		hear(s, &source, wc->src_qp);
 	if (header > 0 && is_welcome(s, &source))
 		rs_deliver(s, &source, octets + header, length - header);
 	error = rs_local_post_receive(l, slot);
@@ -325,7 +336,8 @@ static int send_one(struct rs_socket *s, struct rs_destination *d, const uint8_t
 	error = await_room(s, d, flags);
 	if (error != 0)
 		return error;
-	if (d->ah == NULL || length + d->local->header_length > d->local->longest)
+	if (d->ah == NULL || length + d->local->header_length > d->local->longest ||
+	    rs_destination_must_answer(d))
 		return rs_udp_send(s, d, RS_UDP_DATA, octets, length, rs_must_not_wait(s, flags));
 	return post(d, octets, length);
 }

@@ -5,6 +5,9 @@
  * whose queue pair is not known yet goes over UDP, with a header that names our queue pair. The
  * peer answers with its own.
  *
+ * A peer that was restarted has another queue pair, and nothing tells that the old one is gone. So datagrams
+ * for a peer from which nothing came for a while go over UDP, too, until it answers.
+ *
  * So the kernel must have the addresses, too. A port with addresses that the kernel does not know
  * has no datagram rsockets.
  */
@@ -34,6 +37,8 @@ struct rs_destination {
 	struct ibv_ah *ah; /* NULL: send over UDP */
 	uint32_t qpn;
 	uint32_t uses; /* datagrams under way, and threads waiting to send one */
+	int64_t sure_until; /* rs_now_us(): it was heard from before, or does not answer */
+	int64_t ask_until; /* it is being asked; 0: it is not */
 	bool resolving; /* its path is being resolved; then these are set: */
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
@@ -80,6 +85,10 @@ bool rs_same_address(const struct sockaddr_storage *a, const struct sockaddr_sto
 int rs_destination_for(struct rs_socket *s, const struct sockaddr *to, struct rs_destination **d);
 /* The peer's queue pair is `qpn`. Resolves the path to it. */
 void rs_destination_resolve(struct rs_socket *s, struct rs_destination *d, uint32_t qpn);
+/* Something came from its queue pair, or its number did. */
+void rs_destination_heard(struct rs_destination *d);
+/* Whether a datagram must go over UDP, so that an answer comes if it is still there. */
+bool rs_destination_must_answer(struct rs_destination *d);
 /* An option of their packets has changed. */
 void rs_destinations_resolve_again(struct rs_socket *s);
 void rs_destinations_progress(struct rs_socket *s);

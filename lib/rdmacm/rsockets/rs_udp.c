@@ -56,6 +56,7 @@ static void take(struct rs_socket *s, const uint8_t *octets, size_t length,
 		return;
 	if (u.operation == RS_UDP_DATA)
 		rs_udp_send(s, d, RS_UDP_CONTROL, NULL, 0, true); /* best effort */
+	rs_destination_heard(d);
 	rs_destination_resolve(s, d, u.qpn);
 	if (u.operation == RS_UDP_DATA)
 		rs_deliver(s, from, octets + header, length - header);
