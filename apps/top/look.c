@@ -42,6 +42,27 @@ static uint32_t moved(uint32_t before, uint32_t now)
 	return by < HALF ? by : 0;
 }
 
+/* A smaller count is another queue pair's, which got the same number. */
+static uint64_t grown(uint64_t before, uint64_t now)
+{
+	return now > before ? now - before : 0;
+}
+
+/* Datagrams are expected with any PSN, and raw frames have none. */
+static bool has_psns(const struct listed_qp *q)
+{
+	return q->type != QP_TYPE_UD && q->type != QP_TYPE_RAW_PACKET;
+}
+
+/* The numbers begin when these states do. */
+static void count_psns(struct seen_qp *n, const struct listed_qp *before)
+{
+	if (before->state >= QP_STATE_RTS)
+		n->sent += moved(before->send_psn, n->qp.send_psn);
+	if (before->state >= QP_STATE_RTR)
+		n->received += moved(before->receive_psn, n->qp.receive_psn);
+}
+
 static bool same_connection(const struct listed_qp *a, const struct listed_qp *b)
 {
 	return a->pid == b->pid && a->type == b->type && a->dest_qpn == b->dest_qpn &&
@@ -61,11 +82,12 @@ void look_follow(struct look *now, const struct look *before)
 			continue;
 		n->sent = b->sent;
 		n->received = b->received;
-		/* The numbers begin when these states do. */
-		if (b->qp.state >= QP_STATE_RTS)
-			n->sent += moved(b->qp.send_psn, n->qp.send_psn);
-		if (b->qp.state >= QP_STATE_RTR)
-			n->received += moved(b->qp.receive_psn, n->qp.receive_psn);
+		if (has_psns(&n->qp)) {
+			count_psns(n, &b->qp);
+			continue;
+		}
+		n->sent += grown(b->qp.sent, n->qp.sent);
+		n->received += grown(b->qp.received, n->qp.received);
 	}
 }
 

@@ -115,6 +115,7 @@ static void deliver(struct lcore *l, const struct mcast_group *g, const struct p
 			packet_make_grh(rte_pktmbuf_mtod(m, uint8_t *), p);
 		has_grh = true;
 		rte_mbuf_refcnt_update(m, 1);
+		q->received++;
 		if (!packet_input(l, q, p, m, now))
 			rte_pktmbuf_free(m);
 	}

@@ -150,8 +150,13 @@ void ready_remove(struct lcore *l, struct engine_qp *q);
 /* frame.c: after its peer copies (of this array) were made: pad and ICRC, or s->failed. */
 void frame_seal(struct staged_frame *s, const struct peer_copy *copy);
 
-/* send.c: sends frames. Returns how many the port took; the others are still the caller's. */
+/*
+ * send.c: sends frames, which the caller has captured. Returns how many the port took; the others are still the
+ * caller's.
+ */
 uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n);
+/* ... captures those that were not captured before they had to wait, before the port has them. */
+void frames_capture(struct lcore *l, struct staged_frame **s, uint32_t n);
 /*
  * Sends the frames in order, or keeps them in their outlet, and reports failures to the core. Takes
  * the mbufs.

@@ -257,7 +257,11 @@ bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t sender, uint32_t 
 		l->loop[l->loop_head++ % LIMIT_LOOP] = m;
 		return true;
 	}
-	capture_frames(l, &m, 1, CAPTURE_HERE);
+	if (capture_is_on(l)) {
+		if (rte_ring_full(to->inbox))
+			return false; /* before it is captured, because it will be tried again */
+		capture_frames(l, &m, 1, CAPTURE_HERE);
+	}
 	if (!pointer_put(to->inbox, m))
 		return false;
 	queue_fence(); /* as in crossing.c */

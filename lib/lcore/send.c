@@ -10,7 +10,7 @@
 #include "lcore/moving/outlet.h"
 #include "lcore/raw/raw.h"
 
-static uint32_t port_put(struct lcore *l, struct rte_mbuf **m, uint32_t n)
+uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n)
 {
 	struct port *port = l->engine->port;
 	uint32_t sent = 0;
@@ -28,24 +28,15 @@ static uint32_t port_put(struct lcore *l, struct rte_mbuf **m, uint32_t n)
 	return sent;
 }
 
-uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n)
-{
-	/*
-	 * Before the port has them. One that it does not take is captured once more when it is
-	 * sent.
-	 */
-	capture_frames(l, m, n, CAPTURE_SENT);
-	return port_put(l, m, n);
-}
-
 bool frame_goes_to_port(const struct staged_frame *s)
 {
 	return !s->loop && !s->failed && s->flow_state == FLOW_PORT;
 }
 
-/* Frames that waited were captured before. */
-static void capture_new(struct lcore *l, struct staged_frame **s, uint32_t n)
+void frames_capture(struct lcore *l, struct staged_frame **s, uint32_t n)
 {
+	if (!capture_is_on(l))
+		return;
 	for (uint32_t i = 0; i < n; i++) {
 		if (!s[i]->captured)
 			capture_frames(l, &s[i]->mbuf, 1, CAPTURE_SENT);
@@ -69,9 +60,8 @@ uint32_t frames_burst(struct lcore *l, struct staged_frame **s, uint32_t n)
 			echoes = true;
 		}
 	}
-	if (capture_is_on(l))
-		capture_new(l, s, n);
-	sent = port_put(l, m, n);
+	frames_capture(l, s, n);
+	sent = port_send(l, m, n);
 	for (uint32_t i = 0; echoes && i < n; i++)
 		if (s[i]->echo && echo[i] != NULL)
 			datagram_echoed(l, echo[i], s[i]->qp->qpn, i < sent);

@@ -39,6 +39,7 @@ void trace_free(struct trace *t)
 #define UDP_OCTETS   8u
 #define BTH_OCTETS   12u
 #define DETH_OCTETS  8u
+#define ICRC_OCTETS  4u
 #define PROTOCOL_UDP 17u
 
 static uint32_t number_24(const uint8_t *octets)
@@ -72,7 +73,7 @@ static uint32_t bth_at(const uint8_t *f, uint32_t n)
 	} else {
 		return 0;
 	}
-	if (protocol != PROTOCOL_UDP || at + UDP_OCTETS + BTH_OCTETS + DETH_OCTETS > n ||
+	if (protocol != PROTOCOL_UDP || at + UDP_OCTETS + BTH_OCTETS + ICRC_OCTETS > n ||
 	    number_16(f + at + 2) != ROCE_UDP_PORT)
 		return 0;
 	return at + UDP_OCTETS;
@@ -90,8 +91,8 @@ static bool is_traced(const struct trace *t, const uint8_t *f, uint32_t n, enum 
 		return true;
 	if (way == CAPTURE_RECEIVED)
 		return false;
-	/* A UD packet names its source queue pair in the DETH. */
-	datagram = f[at] >> 5 == 3;
+	/* A UD packet names its source queue pair in the DETH. Others may end behind the BTH and the ICRC. */
+	datagram = f[at] >> 5 == 3 && at + BTH_OCTETS + DETH_OCTETS <= n;
 	return datagram ? number_24(f + at + BTH_OCTETS + 5) == t->qpn : peer != 0 && to == peer;
 }
 

@@ -17,6 +17,7 @@
 #include "base/bits.h"
 #include "drivers/kernel_interface/kernel_interface.h"
 #include "drivers/log.h"
+#include "lcore/capture/capture.h"
 #include "lcore/inside.h"
 #include "queue/fence.h"
 #include "queue/pointers.h"
@@ -88,6 +89,7 @@ uint32_t exception_poll(struct lcore *l)
 	if (x->pending_count == 0) {
 		x->pending_first = 0;
 		x->pending_count = pointers_take(x->down, (void **)x->pending, LIMIT_BURST);
+		capture_frames(l, x->pending, x->pending_count, CAPTURE_SENT);
 	}
 	if (x->pending_count == 0)
 		return 0;

@@ -237,33 +237,37 @@ static struct rte_mbuf *loop_copy(struct lcore *l, struct rte_mbuf *m)
 	return rte_pktmbuf_copy(m, l->engine->pool, 0, UINT32_MAX);
 }
 
-static bool send_to_port(struct lcore *l, struct rte_mbuf *m, uint32_t sender)
+/* The first segment of the staged frame, without those behind it. */
+static bool send_to_port(struct lcore *l, struct staged_frame *s)
 {
-	struct rte_mbuf *copy = loop_copy(l, m);
+	struct rte_mbuf *m = s->mbuf, *copy = loop_copy(l, m);
 	uint32_t octets = m->pkt_len;
 
+	frames_capture(l, &s, 1);
 	if (port_send(l, &m, 1) == 0) {
 		rte_pktmbuf_free(copy);
 		return false;
 	}
+	s->captured = false; /* the next segment was not */
 	l->stats.tx_packets++;
 	l->stats.tx_octets += octets;
 	/* A copy that the loop has no room for is lost, as on a wire. */
-	if (copy != NULL && !loop(l, copy, sender))
+	if (copy != NULL && !loop(l, copy, s->qp->qpn))
 		rte_pktmbuf_free(copy);
 	return true;
 }
 
 /* False: there is no room, and the buffer stays the caller's. */
-static bool send_segment(struct lcore *l, struct rte_mbuf *m, uint32_t sender)
+static bool send_segment(struct lcore *l, struct staged_frame *s)
 {
+	struct rte_mbuf *m = s->mbuf;
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	bool own = memcmp(frame, l->engine->mac.octet, 6) == 0;
 
 	if (l->engine->port != NULL && !own)
-		return send_to_port(l, m, sender);
+		return send_to_port(l, s);
 	if (own || raw_frame_is_multicast(frame))
-		return loop(l, m, sender);
+		return loop(l, m, s->qp->qpn);
 	/* No receiver: the frame is lost, as on a wire. */
 	count_reason(l, REASON_NEIGHBOUR_UNKNOWN);
 	rte_pktmbuf_free(m);
@@ -280,7 +284,7 @@ bool raw_send(struct lcore *l, struct staged_frame *s)
 		struct rte_mbuf *m = s->mbuf, *next = m->next;
 
 		m->next = NULL;
-		if (!send_segment(l, m, s->qp->qpn)) {
+		if (!send_segment(l, s)) {
 			m->next = next;
 			return false;
 		}

@@ -61,6 +61,32 @@ Test(top, packets_between_two_looks)
 	look_free(&before);
 }
 
+/* Datagrams and raw frames have no number that is expected next, so packets count. */
+Test(top, packets_of_queue_pairs_without_numbers)
+{
+	static const uint8_t type[] = { QP_TYPE_UD, QP_TYPE_RAW_PACKET };
+	struct look now = { 0 }, before = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(type); i++) {
+		struct listed_qp from = pair(2, 100, 100), to = pair(2, 100, 100);
+		const struct seen_qp *q;
+
+		from.type = to.type = type[i];
+		from.sent = 1000;
+		to.sent = 1007;
+		from.received = 2000;
+		to.received = 2300;
+		q = follow(&now, &before, &from, &to);
+		cr_expect_eq(q->sent, 7);
+		cr_expect_eq(q->received, 300);
+		to.sent = to.received = 5;
+		q = follow(&now, &before, &from, &to);
+		cr_expect(q->sent == 0 && q->received == 0, "another queue pair of this number");
+	}
+	look_free(&now);
+	look_free(&before);
+}
+
 /* Sequence numbers of another connection, or of none, mean nothing. */
 Test(top, another_connection_begins_with_nothing)
 {

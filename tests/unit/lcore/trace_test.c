@@ -13,6 +13,7 @@
 #define OTHER 0x777777u
 #define SLOTS 8u
 
+#define RC_SEND_ONLY  0x04
 #define RC_WRITE_ONLY 0x0a
 #define UD_SEND_ONLY  0x64
 
@@ -47,9 +48,10 @@ struct shape {
 	uint8_t opcode;
 	uint32_t to, from; /* queue pairs; from: of UD */
 	uint16_t port;
+	bool bare; /* nothing between BTH and ICRC */
 };
 
-/* The headers of a frame, and zeros up to 200 octets. */
+/* The headers of a frame, and zeros up to 200 octets, or no more than an ICRC. */
 static struct rte_mbuf *frame(const struct shape *s)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(r->engine.pool);
@@ -71,6 +73,8 @@ static struct rte_mbuf *frame(const struct shape *s)
 	ip[8] = s->opcode;
 	put_24(ip + 8 + 5, s->to);
 	put_24(ip + 8 + 12 + 5, s->from);
+	if (s->bare)
+		rte_pktmbuf_trim(m, (uint16_t)(200 - (ip + 8 + 12 + 4 - f)));
 	return m;
 }
 
@@ -117,6 +121,26 @@ Test(trace, packets_of_the_queue_pair_and_no_others)
 	}
 }
 
+/* A SEND without payload ends with the BTH and the ICRC. A datagram that does is none. */
+Test(trace, packets_without_further_headers)
+{
+	for (uint32_t i = 0; i < 4; i++) {
+		struct shape s = { .opcode = RC_SEND_ONLY,
+				   .to = OWN,
+				   .port = 4791,
+				   .v6 = i & 1,
+				   .tagged = i & 2,
+				   .bare = true };
+
+		cr_expect(is_kept(&s, CAPTURE_RECEIVED), "row %u", i);
+		s.to = PEER;
+		cr_expect(is_kept(&s, CAPTURE_SENT), "row %u", i);
+		s.opcode = UD_SEND_ONLY;
+		s.to = OTHER;
+		cr_expect_not(is_kept(&s, CAPTURE_SENT), "row %u", i);
+	}
+}
+
 Test(trace, a_queue_pair_that_is_not_connected_sends_to_nobody)
 {
 	struct shape s = { .opcode = RC_WRITE_ONLY, .to = 0, .port = 4791 };
@@ -136,10 +160,10 @@ Test(trace, frames_that_are_not_roce_are_not_kept)
 	s.port = 4791;
 	m = frame(&s);
 	f = rte_pktmbuf_mtod(m, uint8_t *);
-	for (uint32_t length = 0; length <= 54 + 8; length++) {
+	for (uint32_t length = 0; length <= 54 + 4; length++) {
 		m->pkt_len = m->data_len = (uint16_t)length;
 		trace_frames(t, 0, &m, 1, CAPTURE_RECEIVED, 1);
-		cr_expect_eq(trace_seen(t), length == 54 + 8, "%u octets", length);
+		cr_expect_eq(trace_seen(t), length == 54 + 4, "%u octets", length);
 	}
 	m->pkt_len = m->data_len = 200;
 	f[14] = 0x4f; /* options up to octet 74: other octets are the UDP header */

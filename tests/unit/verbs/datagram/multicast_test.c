@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rig/engine_objects.h"
 #include "rig/ud.h"
 
 static struct endpoint e;
@@ -73,6 +74,7 @@ Test(multicast, every_member_of_a_group_gets_a_copy)
 	cr_assert_eq(ud_send(&e, qp[0], ah, 0xffffff, UD_QKEY, 8192, 64), 0);
 	count_copies(qp, 3, copies);
 	cr_expect(copies[0] == 1 && copies[1] == 1 && copies[2] == 1);
+	cr_expect_eq(engine_listed_qp(qp[1]->qp_num).received, 1, "its copy counts");
 	/* addressed to one queue pair at the group's address: only if it is a member */
 	cr_assert_eq(ud_send(&e, qp[0], ah, qp[1]->qp_num, UD_QKEY, 8192, 64), 0);
 	count_copies(qp, 1, copies);

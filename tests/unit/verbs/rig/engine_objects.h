@@ -6,6 +6,8 @@
 #include "protocol/command.h"
 
 void engine_statistics(struct reply_statistics *s);
+/* A queue pair of an engine that has few, as `uroce stat --qps` shows it. */
+struct listed_qp engine_listed_qp(uint32_t qpn);
 /* How many objects all programs have in it. */
 uint64_t engine_objects(void);
 
