@@ -2,7 +2,7 @@
 /*
  * Connections. The state machine (lib/cm) decides, and this file executes its decisions. A
  * connection whose id is gone continues until it is CM_IDLE: the peer still gets its messages, and
- * its numbers stay in TIMEWAIT.
+ * its numbers stay in TIMEWAIT. So it is charged to the user, not to the program.
  */
 #include <stdlib.h>
 
@@ -10,21 +10,24 @@
 
 struct cm_link *cm_link_new(struct engine *e, struct cm_id *id, const struct qp_path *path)
 {
+	struct account *a = &id->client->objects->account;
 	struct cm_manager *m = e->control->cm;
 	struct cm_link *l;
 
-	if (m->link_count >= LIMIT_CM_LINKS || cm_timer_reserve(e, m->link_count + 1) != 0)
+	if (cm_timer_reserve(e, m->link_count + 1) != 0)
 		return NULL;
 	l = calloc(1, sizeof(*l));
-	if (l == NULL)
+	if (l == NULL || !account_take_for_user(a, RESOURCE_CM_LINKS, 1)) {
+		free(l);
 		return NULL;
+	}
+	l->user = user_hold(a->user);
 	l->id = id;
 	l->path = *path;
 	l->own_psn = arc4random() & 0xffffff;
 	l->datagram = id->qp_type == QP_TYPE_UD;
 	id->connection = l;
 	m->link_count++;
-	++*cm_source_count(e, &path->dgid);
 	LIST_INSERT_HEAD(&m->links, l, all_link);
 	return l;
 }
@@ -42,7 +45,10 @@ void cm_link_free(struct engine *e, struct cm_link *l)
 		l->id->connection = NULL;
 	LIST_REMOVE(l, all_link);
 	e->control->cm->link_count--;
-	--*cm_source_count(e, &l->path.dgid);
+	if (l->from_afar)
+		--*cm_source_count(e, &l->path.dgid);
+	user_give(&e->control->users, l->user, RESOURCE_CM_LINKS, 1);
+	user_drop(l->user);
 	free(l);
 }
 

@@ -140,8 +140,10 @@ struct cm_join {
 struct cm_link {
 	struct cm_connection core;
 	struct cm_id *id; /* NULL: its id is gone */
+	struct user *user; /* to whom it is charged */
 	bool datagram;
 	bool passive;
+	bool from_afar; /* a host behind the port requested it: in cm_manager.by_source */
 	bool has_mac;
 	bool stands; /* it is in the tables */
 	bool by_local; /* ... of own ids */
@@ -189,7 +191,7 @@ struct cm_manager {
 	struct cm_link_list links;
 	uint32_t link_count;
 	uint64_t secret; /* key of the tables' hash */
-	uint32_t by_source[CM_BUCKETS]; /* connections by a hash of the peer's address */
+	uint32_t by_source[CM_BUCKETS]; /* requested from afar: by a hash of the peer's address */
 	struct cm_link_list local[CM_BUCKETS]; /* by local id */
 	struct cm_link_list remote[CM_BUCKETS]; /* by the peer's id */
 	struct cm_link_list remote_qpn[CM_BUCKETS];
@@ -314,7 +316,7 @@ struct cm_link *cm_find_qpn(struct engine *e, uint32_t qpn);
  */
 enum cm_relation cm_find_relation(struct engine *e, const struct cm_input *in,
 				  const struct cm_link *except, struct cm_link **found);
-/* The number of connections with this host (and with the few that share its hash value). */
+/* How many connections this host has requested (and the few that share its hash value). */
 uint32_t *cm_source_count(struct engine *e, const struct gid *source);
 /* A number that no connection has. */
 uint32_t cm_new_local_id(struct engine *e);
@@ -329,7 +331,7 @@ nanotime cm_timers_tick(struct engine *e, nanotime now);
 
 /* ---- cm_link.c ---- */
 
-/* NULL: no memory, or too many connections. */
+/* NULL: no memory, or the user or the engine has too many connections. */
 struct cm_link *cm_link_new(struct engine *e, struct cm_id *id, const struct qp_path *path);
 /*
  * After each step of the state machine: sends messages, reports events, sets the deadline. May free

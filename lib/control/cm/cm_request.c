@@ -138,6 +138,9 @@ static struct cm_link *make_link(struct engine *e, struct cm_id *id, const struc
 		return NULL;
 	l->passive = true;
 	l->has_mac = in->has_mac;
+	l->from_afar = in->has_mac;
+	if (l->from_afar)
+		++*cm_source_count(e, &in->source);
 	l->mac = in->mac;
 	return l;
 }

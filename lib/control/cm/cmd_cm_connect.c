@@ -162,6 +162,13 @@ static int check_connect(struct call *call, const struct cm_id *id,
 			     CM_IP_HEADER);
 }
 
+static int too_many(struct call *call)
+{
+	account_explain(&call->client->objects->account, RESOURCE_CM_LINKS, 1, call->reply.why,
+			sizeof(call->reply.why));
+	return ENOMEM;
+}
+
 int cmd_cm_connect(struct call *call)
 {
 	const struct request_cm_connect *r = (const struct request_cm_connect *)call->request;
@@ -180,7 +187,7 @@ int cmd_cm_connect(struct call *call)
 	path = cm_path_make(e, id, &id->destination.ip);
 	l = cm_link_new(e, id, &path);
 	if (l == NULL)
-		return call_fail(call, ENOMEM, "too many connections");
+		return too_many(call);
 	m = l->datagram ? make_sidr_req(id, p) : make_req(e, id, p, qpn);
 	m.local_id = cm_new_local_id(e);
 	l->retry_count = m.retry_count;

@@ -227,14 +227,21 @@ static bool may_take(const struct account *a, enum resource r, uint64_t n)
 	return !program_has_share(a, r, n) && !has_share(all, a->user, r, n);
 }
 
-bool account_take(struct account *a, enum resource r, uint64_t n)
+bool account_take_for_user(const struct account *a, enum resource r, uint64_t n)
 {
 	if (!may_take(a, r, n)) {
 		a->users->refused++;
 		return false;
 	}
-	a->has[r] += n;
 	user_charge(a->users, a->user, r, n);
+	return true;
+}
+
+bool account_take(struct account *a, enum resource r, uint64_t n)
+{
+	if (!account_take_for_user(a, r, n))
+		return false;
+	a->has[r] += n;
 	return true;
 }
 

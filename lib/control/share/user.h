@@ -49,6 +49,7 @@
 	X(DM_OCTETS, "octets of device memory", LIMIT_ENGINE_DM_BYTES, NO_LIMIT)               \
 	X(CM_CHANNELS, "event channels", NO_LIMIT, LIMIT_CLIENT_CM_CHANNELS)                   \
 	X(CM_IDS, "ids", LIMIT_ENGINE_CM_IDS, LIMIT_CLIENT_CM_IDS)                             \
+	X(CM_LINKS, "connections of rdma_cm", LIMIT_CM_LINKS, NO_LIMIT)                        \
 	X(CM_JOINS, "joins", LIMIT_ENGINE_CM_JOINS, LIMIT_CLIENT_CM_JOINS)                     \
 	X(DESCRIPTORS, "descriptors of the engine", DERIVED, DERIVED)                          \
 	X(MAPPINGS, "mappings of the engine", DERIVED, DERIVED)                                \
@@ -111,6 +112,8 @@ bool account_open(struct account *a, struct users *all, uid_t uid, bool embedded
 void account_close(struct account *a);
 bool account_take(struct account *a, enum resource r, uint64_t n);
 void account_give(struct account *a, enum resource r, uint64_t n);
+/* ... to the user of the program alone, as it may outlive the program: user_give returns it. */
+bool account_take_for_user(const struct account *a, enum resource r, uint64_t n);
 /* The mappings that malloc(3) may make for that many octets. */
 static inline uint64_t memory_maps(size_t octets)
 {
