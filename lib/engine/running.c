@@ -91,6 +91,24 @@ static int launch(struct engine *e)
 	return error;
 }
 
+/* No thread polls from here on. The control path executes the lcores' messages itself (lcore.c). */
+static void end_threads(struct engine *e)
+{
+	struct control *c = e->control;
+
+	__atomic_store_n(&e->stopping, 1, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < c->launched; i++) {
+		lcore_wake(&e->lcore[i]);
+		if (c->options.lcore_ids[i] != rte_get_main_lcore())
+			rte_eal_wait_lcore(c->options.lcore_ids[i]);
+	}
+	if (c->main_thread_runs)
+		pthread_join(c->main_thread, NULL);
+	c->main_thread_runs = false;
+	c->launched = 0;
+	__atomic_store_n(&c->polled, 0, __ATOMIC_RELAXED);
+}
+
 int uroce_start(struct uroce_engine *u)
 {
 	struct engine *e;
@@ -109,7 +127,7 @@ int uroce_start(struct uroce_engine *u)
 		__atomic_store_n(&e->control->polled, UINT32_MAX, __ATOMIC_RELAXED);
 		error = launch(e);
 		if (error != 0)
-			running_stop(e);
+			end_threads(e);
 	}
 	live_leave(e);
 	return error;
@@ -125,24 +143,11 @@ static void tell_clients(struct engine *e)
 	pthread_mutex_unlock(&e->control_lock);
 }
 
-/* No thread polls from here on. The control path executes the lcores' messages itself (lcore.c). */
 void running_stop(struct engine *e)
 {
-	struct control *c = e->control;
-
-	if (__atomic_load_n(&c->polled, __ATOMIC_RELAXED) != UINT32_MAX)
+	if (__atomic_load_n(&e->control->polled, __ATOMIC_RELAXED) != UINT32_MAX)
 		return;
-	__atomic_store_n(&e->stopping, 1, __ATOMIC_RELEASE);
-	for (uint32_t i = 0; i < c->launched; i++) {
-		lcore_wake(&e->lcore[i]);
-		if (c->options.lcore_ids[i] != rte_get_main_lcore())
-			rte_eal_wait_lcore(c->options.lcore_ids[i]);
-	}
-	if (c->main_thread_runs)
-		pthread_join(c->main_thread, NULL);
-	c->main_thread_runs = false;
-	c->launched = 0;
-	__atomic_store_n(&c->polled, 0, __ATOMIC_RELAXED);
+	end_threads(e);
 	tell_clients(e);
 }
 

@@ -4,7 +4,9 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_errno.h>
 #include <rte_launch.h>
@@ -212,6 +214,13 @@ Test(library, lcores_that_cannot_be_launched)
 	cr_expect_eq(uroce_destroy(e), 0);
 }
 
+static int task(void *over)
+{
+	while (__atomic_load_n((uint32_t *)over, __ATOMIC_ACQUIRE) == 0)
+		usleep(100);
+	return 0;
+}
+
 static void *poll_until_refused(void *engine)
 {
 	int work;
@@ -276,6 +285,39 @@ Test(library, it_is_destroyed_under_open_contexts)
 	cr_expect_eq(endpoint_to_init(p.qp[0]), ENODEV);
 	cr_expect_null(ibv_get_device_list(NULL)[0]);
 	endpoint_close(&p);
+}
+
+/* Its lcore has another task. Attached programs are not told that it stopped, as it never ran. */
+Test(library, a_start_that_fails_ends_no_program)
+{
+	struct uroce_options o = library_options();
+	struct uroce_engine *e;
+	struct endpoint p;
+	struct ibv_wc wc;
+	uint32_t over = 0;
+	char place[64], lock[80], why[256];
+
+	snprintf(place, sizeof(place), "/tmp/uroce-library-%d.sock", getpid());
+	o.socket_path = place;
+	o.lcore_ids[0] = 1;
+	e = uroce_create(&o, why, sizeof(why));
+	cr_assert_not_null(e, "%s", why);
+	setenv("UROCE_SOCKET", place, 1);
+	endpoint_open(&p);
+	cr_assert_eq(rte_eal_remote_launch(task, &over, 1), 0);
+	cr_expect_eq(uroce_start(e), EBUSY);
+	for (int i = 0; i < 10000; i++) /* some of them look at what the engine says */
+		cr_assert_eq(ibv_poll_cq(p.cq, 1, &wc), 0);
+	__atomic_store_n(&over, 1, __ATOMIC_RELEASE);
+	rte_eal_wait_lcore(1);
+	cr_assert_eq(uroce_start(e), 0);
+	cr_expect_eq(post_write(&p), 0);
+	poll_completions(p.cq, &wc, 1, "a WRITE");
+	cr_expect_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+	endpoint_close(&p);
+	cr_expect_eq(uroce_destroy(e), 0);
+	snprintf(lock, sizeof(lock), "%s.lock", place);
+	unlink(lock);
 }
 
 Test(library, verbs_work_by_a_loop_of_the_program)
