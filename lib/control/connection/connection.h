@@ -117,6 +117,7 @@ struct listener {
 	struct watch watch; /* first; fd -1: none */
 	struct engine *engine;
 	int lock_fd;
+	pid_t locker; /* the process that locked it, and not a child that was forked */
 	int files_fd; /* the directory of the device's files; -1: none */
 	bool files_late; /* no descriptor was left to write them with */
 	char path[108];

@@ -52,7 +52,7 @@ static int say_holder(int fd, const char *path, char *why, size_t why_size)
 	snprintf(why, why_size,
 		 "--socket %s: another engine (process %s) serves it: use or stop that engine, or "
 		 "choose another path",
-		 path, n > 0 ? pid : "of another user");
+		 path, n > 0 ? pid : "unknown");
 	return EADDRINUSE;
 }
 
@@ -68,6 +68,7 @@ static int take_lock(struct listener *l, char *why, size_t why_size)
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0)
 		return say_holder(fd, l->path, why, why_size);
 	l->lock_fd = fd;
+	l->locker = getpid();
 	length = snprintf(path, sizeof(path), "%d\n", getpid());
 	if (ftruncate(l->lock_fd, 0) != 0 || pwrite(l->lock_fd, path, (size_t)length, 0) != length)
 		return fail(errno, why, why_size, l->path, "cannot write the lock file");
@@ -187,6 +188,9 @@ void listener_close(struct listener *l)
 		 */
 		if (ftruncate(l->lock_fd, 0) != 0)
 			errno = 0;
+		/* A child that this process forked has the lock as well, as long as it lives. */
+		if (l->locker == getpid())
+			flock(l->lock_fd, LOCK_UN);
 		close(l->lock_fd);
 	}
 	l->lock_fd = -1;

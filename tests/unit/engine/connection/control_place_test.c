@@ -4,12 +4,14 @@
  * file that is not a socket.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "rig/control_rig.h"
@@ -30,14 +32,33 @@ Test(control_place, second_engine_is_refused_and_told_why)
 }
 
 /* It has the lock, but did not write its number yet. */
-Test(control_place, a_holder_without_a_number_is_somebody_else)
+Test(control_place, a_holder_without_a_number_is_unknown)
 {
 	char why[256], lock[sizeof(path) + 8];
 
 	snprintf(lock, sizeof(lock), "%s.lock", path);
 	cr_assert_eq(truncate(lock, 0), 0);
 	cr_assert_null(make_engine(why, sizeof(why)));
-	cr_expect_not_null(strstr(why, "another engine (process of another user)"), "%s", why);
+	cr_expect_not_null(strstr(why, "another engine (process unknown)"), "%s", why);
+}
+
+/* A child of the program has all that it had, the locked file, too. */
+Test(control_place, a_child_does_not_keep_the_place)
+{
+	pid_t child = fork();
+	char why[256];
+
+	if (child == 0)
+		for (;;)
+			pause();
+	cr_assert_gt(child, 0);
+	cr_expect_eq(uroce_destroy(engine), 0);
+	engine = make_engine(why, sizeof(why));
+	kill(child, SIGKILL);
+	cr_expect_eq(waitpid(child, NULL, 0), child);
+	cr_assert_not_null(engine, "%s", why);
+	cr_assert_eq(uroce_start(engine), 0);
+	expect_serving();
 }
 
 /* Of descriptors it gets one more each time, until there are enough. */
