@@ -251,6 +251,9 @@ enum cm_verdict cm_received(struct cm_connection *c, const struct cm_message *m,
 /* Handles the passing of time; no effect before cm_deadline(). */
 void cm_expired(struct cm_connection *c, nanotime now);
 
+/* Whether the deadline is that of a message of the peer, and not the end of a rest. */
+bool cm_awaits(const struct cm_connection *c);
+
 /* TIME_NEVER: there is none. */
 nanotime cm_deadline(const struct cm_connection *c);
 

@@ -76,6 +76,11 @@ enum cm_verdict cm_received(struct cm_connection *c, const struct cm_message *m,
 	return receivers[at](c, m, now);
 }
 
+bool cm_awaits(const struct cm_connection *c)
+{
+	return states[c->state].repeats;
+}
+
 nanotime cm_deadline(const struct cm_connection *c)
 {
 	return c->deadline == 0 ? TIME_NEVER : c->deadline;

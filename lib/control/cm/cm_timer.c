@@ -42,7 +42,7 @@ nanotime cm_timers_tick(struct engine *e, nanotime now)
 		struct cm_link *l = container_of_type(heap_first(h), struct cm_link, timer);
 
 		heap_remove(h, &l->timer);
-		l->timeouts++;
+		l->timeouts += cm_awaits(&l->core);
 		cm_expired(&l->core, now);
 		cm_link_settle(e, l, now);
 	}

@@ -100,6 +100,39 @@ Test(control_cm_ends, connections_without_an_owner_end_themselves)
 	party_begin(&client);
 }
 
+/* What `uroce stat --cm` calls late, of the connection that is asked for or of the one that asks. */
+static void expect_late_at_deadline(bool passive, enum cm_state state, uint32_t more)
+{
+	struct engine *e = (struct engine *)engine;
+	struct cm_link *l;
+	uint32_t before;
+
+	pthread_mutex_lock(&e->control_lock);
+	LIST_FOREACH(l, &e->control->cm->links, all_link)
+	if (l->passive == passive)
+		break;
+	cr_assert_not_null(l);
+	cr_assert_eq(cm_state(&l->core), state, "%s", cm_state_name(cm_state(&l->core)));
+	before = l->timeouts;
+	cm_timers_tick(e, cm_deadline(&l->core));
+	cr_expect_eq(l->timeouts, before + more, "%u more in %s", l->timeouts - before,
+		     cm_state_name(state));
+	pthread_mutex_unlock(&e->control_lock);
+}
+
+/* A deadline may be that of a message, or the end of a rest. */
+Test(control_cm_ends, only_messages_are_late)
+{
+	struct reply_cm_event e;
+
+	listener_at(&server, TCP, PORT, 5);
+	asked(0x1000);
+	expect_event(&server, CONNECT_REQUEST, 0, &e);
+	expect_late_at_deadline(false, CM_REQ_SENT, 1);
+	cr_assert_eq(cm_reject_with(&server, e.id, "no"), 0);
+	expect_late_at_deadline(true, CM_REJECTED, 0);
+}
+
 /* H-77: an id that ends before it learns of its group has left the group nevertheless. */
 Test(control_cm_ends, groups_that_no_program_was_told_of)
 {
