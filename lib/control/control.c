@@ -284,7 +284,6 @@ int control_start(struct engine *e, char *why, size_t why_size)
 	int error;
 
 	c->empty_since = clock_now();
-	neighbour_agent_announce(e);
 	device_files_open(e);
 	error = listener_show(&c->listener, why, why_size);
 	if (error != 0)
@@ -300,6 +299,10 @@ int control_start(struct engine *e, char *why, size_t why_size)
 	}
 	pthread_setname_np(c->thread, "uroce-control");
 	c->thread_runs = true;
+	/* Last: frames in a program's port have buffers of the engine, which a failure would free. */
+	pthread_mutex_lock(&e->control_lock);
+	neighbour_agent_announce(e);
+	pthread_mutex_unlock(&e->control_lock);
 	return 0;
 }
 

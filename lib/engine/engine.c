@@ -251,18 +251,22 @@ static struct engine *engine_make(const struct uroce_options *o, char *why, size
 
 	node_prefer(&own, port != NULL ? port->node : -1);
 	e = engine_new(o);
-	error = e == NULL ? ENOMEM : engine_build(e, o, why, why_size);
-	node_prefer_end(&own);
-	if (error == 0)
-		error = live_add(e);
-	if (error == 0)
-		return e;
+	error = e == NULL ? ENOMEM : live_add(e);
 	if (error == ENOSPC)
 		snprintf(why, why_size, "this process has %u engines already",
 			 LIMIT_EMBEDDED_ENGINES);
+	if (error == 0)
+		error = engine_build(e, o, why, why_size);
+	node_prefer_end(&own);
+	if (error == 0) {
+		live_open(e);
+		live_leave(e);
+		return e;
+	}
 	if (why[0] == '\0')
 		snprintf(why, why_size, "cannot create the engine: %s", strerror(error));
 	if (e != NULL) {
+		live_remove(e);
 		e->port = NULL; /* stays the caller's */
 		engine_free(e);
 	}

@@ -25,7 +25,10 @@ int engine_options_check(const struct uroce_options *o, char *why, size_t why_si
 
 /* ---- live.c: the engines of this process ---- */
 
-/* ENOSPC: there are LIMIT_EMBEDDED_ENGINES already. */
+/*
+ * Reserves a place, which is closed and busy until live_open() and live_leave(). ENOSPC: there are
+ * LIMIT_EMBEDDED_ENGINES already.
+ */
 int live_add(struct engine *e);
 void live_remove(const struct engine *e);
 /*
@@ -42,7 +45,7 @@ struct visit live_visit(const struct uroce_engine *u);
 void live_part(struct visit v);
 /* No call comes in any more. False: one was still inside at `until`. */
 bool live_close(const struct engine *e, nanotime until);
-/* Takes live_close() back. */
+/* Calls come in, for the first time or again: takes live_close() back. */
 void live_open(const struct engine *e);
 /* The right to start, stop, register or destroy it, until live_leave(). 0, EINVAL or EBUSY. */
 int live_enter(struct uroce_engine *u, struct engine **e);

@@ -13,8 +13,8 @@
  * All four are sequentially consistent, so one of the two sees the other. Each thread counts itself at
  * a door of its own, as long as there are enough doors, so that lcores do not share a cache line.
  *
- * A place that is left stays closed and busy until the next engine takes it: no call that found the
- * old engine gets in on the way.
+ * A place stays closed and busy from the end of an engine until the next one is complete: no call that
+ * found the old engine gets in on the way.
  */
 #include <errno.h>
 #include <rte_common.h>
@@ -35,7 +35,8 @@ static struct place {
 	uint32_t changing; /* atomic: a call has live_enter()ed it */
 	uint32_t closed; /* atomic: no call comes in any more */
 	struct door door[DOORS];
-} live[LIMIT_EMBEDDED_ENGINES];
+} live[LIMIT_EMBEDDED_ENGINES] = { [0 ... LIMIT_EMBEDDED_ENGINES - 1] = { .changing = 1,
+									  .closed = 1 } };
 
 static uint32_t next_door;
 static __thread uint32_t own_door = DOORS; /* none yet */
@@ -55,11 +56,8 @@ int live_add(struct engine *e)
 		const struct engine *none = NULL;
 
 		if (__atomic_compare_exchange_n(&live[i].engine, &none, e, false, __ATOMIC_SEQ_CST,
-						__ATOMIC_RELAXED)) {
-			__atomic_store_n(&live[i].closed, 0, __ATOMIC_SEQ_CST);
-			__atomic_store_n(&live[i].changing, 0, __ATOMIC_RELEASE);
+						__ATOMIC_RELAXED))
 			return 0;
-		}
 	}
 	return ENOSPC;
 }
@@ -70,6 +68,7 @@ void live_remove(const struct engine *e)
 
 	if (p == NULL)
 		return;
+	__atomic_store_n(&p->closed, 1, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&p->changing, 1, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&p->engine, NULL, __ATOMIC_SEQ_CST);
 }

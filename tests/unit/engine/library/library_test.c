@@ -400,8 +400,10 @@ Test(library, it_has_a_version)
 
 Test(library, sixteen_engines_and_no_more)
 {
+	struct uroce_handed_options h = { .size = sizeof(h), .mac = { 2 }, .mtu = 1500 };
 	struct uroce_options o = library_options();
 	struct uroce_engine *e[16];
+	struct rte_mbuf *frame[8];
 	char why[256], name[16];
 
 	o.name = name;
@@ -413,6 +415,15 @@ Test(library, sixteen_engines_and_no_more)
 	}
 	cr_expect_null(uroce_create(&o, why, sizeof(why)));
 	cr_expect_not_null(strstr(why, "16 engines"), "%s", why);
+	/* nor does it leave frames in a port, whose buffers would be gone with it */
+	o.port = uroce_port_handed(&h, why, sizeof(why));
+	cr_assert_not_null(o.port, "%s", why);
+	o.addresses = 1;
+	o.address[0] = library_address(1);
+	cr_expect_null(uroce_create(&o, why, sizeof(why)));
+	cr_expect_not_null(strstr(why, "16 engines"), "%s", why);
+	cr_expect_eq(uroce_take_out(o.port, 0, frame, 8), 0, "it announced its address");
+	cr_expect_eq(uroce_port_close(o.port), 0);
 	for (int i = 0; i < 16; i++)
 		cr_expect_eq(uroce_destroy(e[i]), 0);
 }

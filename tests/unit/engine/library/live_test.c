@@ -27,6 +27,18 @@ static void end(void)
 	}
 }
 
+/* A place for the engine, as for one that is complete. */
+static int add(struct engine *e)
+{
+	int error = live_add(e);
+
+	if (error != 0)
+		return error;
+	live_open(e);
+	live_leave(e);
+	return 0;
+}
+
 TestSuite(live, .init = begin, .fini = end, .timeout = 30);
 
 /* The memory that a call would look into. */
@@ -48,7 +60,7 @@ Test(live, an_engine_is_found_while_it_lives)
 {
 	cr_expect_null(found(NULL));
 	cr_expect_null(found(held(0)));
-	cr_assert_eq(live_add(some[0]), 0);
+	cr_assert_eq(add(some[0]), 0);
 	cr_expect_eq(found(held(0)), some[0]);
 	cr_expect_null(found(held(1)));
 	live_remove(some[1]); /* which is not there */
@@ -60,13 +72,26 @@ Test(live, an_engine_is_found_while_it_lives)
 Test(live, there_is_room_for_so_many)
 {
 	for (uint32_t i = 0; i < LIMIT_EMBEDDED_ENGINES; i++)
-		cr_assert_eq(live_add(some[i]), 0);
-	cr_expect_eq(live_add(some[LIMIT_EMBEDDED_ENGINES]), ENOSPC);
+		cr_assert_eq(add(some[i]), 0);
+	cr_expect_eq(add(some[LIMIT_EMBEDDED_ENGINES]), ENOSPC);
 	for (uint32_t i = 0; i < LIMIT_EMBEDDED_ENGINES; i++)
 		cr_expect_eq(found(held(i)), some[i]);
 	live_remove(some[3]);
-	cr_expect_eq(live_add(some[LIMIT_EMBEDDED_ENGINES]), 0);
+	cr_expect_eq(add(some[LIMIT_EMBEDDED_ENGINES]), 0);
 	cr_expect_eq(found(held(LIMIT_EMBEDDED_ENGINES)), some[LIMIT_EMBEDDED_ENGINES]);
+}
+
+/* Nobody gets in before it is complete. */
+Test(live, a_reserved_place_is_closed_and_busy)
+{
+	struct engine *e;
+
+	cr_assert_eq(live_add(some[0]), 0);
+	cr_expect_null(found(held(0)));
+	cr_expect_eq(live_enter(held(0), &e), EBUSY);
+	live_remove(some[0]);
+	cr_assert_eq(add(some[0]), 0);
+	cr_expect_eq(found(held(0)), some[0]);
 }
 
 Test(live, one_call_changes_an_engine_at_a_time)
@@ -75,8 +100,8 @@ Test(live, one_call_changes_an_engine_at_a_time)
 
 	cr_expect_eq(live_enter(NULL, &e), EINVAL);
 	cr_expect_eq(live_enter(held(0), &e), EINVAL);
-	live_add(some[0]);
-	live_add(some[1]);
+	add(some[0]);
+	add(some[1]);
 	cr_assert_eq(live_enter(held(0), &e), 0);
 	cr_expect_eq(e, some[0]);
 	cr_expect_eq(live_enter(held(0), &e), EBUSY);
@@ -91,12 +116,12 @@ Test(live, what_is_removed_is_not_busy_any_more)
 {
 	struct engine *e;
 
-	live_add(some[0]);
+	add(some[0]);
 	cr_assert_eq(live_enter(held(0), &e), 0);
 	live_remove(some[0]);
 	cr_expect_eq(live_enter(held(0), &e), EINVAL);
 	live_leave(some[0]);
-	live_add(some[1]);
+	add(some[1]);
 	cr_expect_eq(live_enter(held(1), &e), 0);
 }
 
@@ -105,8 +130,8 @@ Test(live, an_engine_ends_when_its_visitors_are_gone)
 {
 	struct visit first, second, other;
 
-	live_add(some[0]);
-	live_add(some[1]);
+	add(some[0]);
+	add(some[1]);
 	first = live_visit(held(0));
 	second = live_visit(held(0));
 	other = live_visit(held(1));
@@ -136,7 +161,7 @@ Test(live, visitors_of_all_threads_count)
 	struct visit *v[20];
 	pthread_t thread;
 
-	live_add(some[0]);
+	add(some[0]);
 	for (int i = 0; i < 20; i++) {
 		cr_assert_eq(pthread_create(&thread, NULL, visit_and_stay, held(0)), 0);
 		pthread_join(thread, (void **)&v[i]);
@@ -150,7 +175,7 @@ Test(live, visitors_of_all_threads_count)
 	cr_expect(live_close(some[0], clock_now()));
 	/* The next engine in this place is open. */
 	live_remove(some[0]);
-	live_add(some[1]);
+	add(some[1]);
 	cr_expect_eq(found(held(1)), some[1]);
 	cr_expect_null(found(held(0)));
 }
@@ -167,7 +192,7 @@ Test(live, the_end_waits_for_a_visitor)
 	struct visit v;
 	pthread_t thread;
 
-	live_add(some[0]);
+	add(some[0]);
 	v = live_visit(held(0));
 	cr_assert_eq(pthread_create(&thread, NULL, part_later, &v), 0);
 	cr_expect(live_close(some[0], clock_now() + 20 * TIME_S));

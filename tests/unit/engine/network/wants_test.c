@@ -23,6 +23,7 @@ static void begin(void)
 	e->gid[0].gid = (struct gid){ { 0xfe, 0x80, [11] = 0xff, [12] = 0xfe, [15] = 1 } };
 	e->gid[1].gid = (struct gid){ { [10] = 0xff, 0xff, 10, 9, 0, 1 } };
 	cr_assert_eq(live_add(e), 0);
+	live_open(e);
 }
 
 static void end(void)
