@@ -22,7 +22,7 @@
 #define GRH	 40u /* octets before a datagram */
 #define WAIT_MS	 20 /* until the thread checks whether it should end */
 #define PORT	 1
-#define GIDS	 16
+#define GIDS	 17
 #define SLOT	 (GRH + TRAFFIC_SIZE_MOST)
 #define CATCH_UP (10 * TIME_MS) /* of a rate that was missed; the rest is given up */
 

@@ -36,7 +36,8 @@
 #define LIMIT_TAG_SGE	   4u /* elements of one entry */
 #define LIMIT_RNDV_HEADER  64u /* octets of a rendezvous request that the engine answers */
 #define LIMIT_RD_ATOMIC	   128u /* outstanding READs and atomics, either side of a queue pair */
-#define LIMIT_GIDS	   16u
+#define LIMIT_ADDRESSES	   16u /* own addresses of an engine; more of an interface are left out */
+#define LIMIT_GIDS	   (LIMIT_ADDRESSES + 1u) /* and the link-local address of the MAC address */
 #define LIMIT_PKEYS	   1u /* RoCE: 0xFFFF only */
 #define LIMIT_COMP_VECTORS 64u
 #define LIMIT_FLOWS	   1024u /* steering rules */

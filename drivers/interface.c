@@ -154,7 +154,7 @@ struct address_list {
 	struct {
 		struct gid gid;
 		uint8_t prefix;
-	} address[3][LIMIT_GIDS];
+	} address[3][LIMIT_ADDRESSES];
 };
 
 static int address_class(const struct gid *g)
@@ -196,7 +196,7 @@ static int take_address(const struct nlmsghdr *h, void *list)
 	    m->ifa_index != l->ifindex || !read_address(h, &gid))
 		return MNL_CB_OK;
 	class = address_class(&gid);
-	if (l->count[class] == LIMIT_GIDS)
+	if (l->count[class] == LIMIT_ADDRESSES)
 		return MNL_CB_OK;
 	l->address[class][l->count[class]].gid = gid;
 	l->address[class][l->count[class]++].prefix = m->ifa_prefixlen;
@@ -235,7 +235,7 @@ bool interface_addresses(uint32_t ifindex, struct port *p)
 	p->addresses = 0;
 	memset(p->address, 0, sizeof(p->address));
 	for (int class = 0; class < 3; class ++)
-		for (uint32_t i = 0; i < l.count[class] && p->addresses < LIMIT_GIDS; i++) {
+		for (uint32_t i = 0; i < l.count[class] && p->addresses < LIMIT_ADDRESSES; i++) {
 			p->address[p->addresses].gid = l.address[class][i].gid;
 			p->address[p->addresses++].prefix = l.address[class][i].prefix;
 		}

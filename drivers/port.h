@@ -102,7 +102,7 @@ struct port {
 	struct {
 		struct gid gid;
 		uint8_t prefix; /* bits; 0..32 for an IPv4 address */
-	} address[LIMIT_GIDS];
+	} address[LIMIT_ADDRESSES];
 };
 
 #endif

@@ -9,7 +9,7 @@
 #define DRIVERS_XDP_FILTER_H
 
 #define XDP_QUEUES    64 /* of an interface; uroce uses at most LIMIT_LCORES of them */
-#define XDP_ADDRESSES 16 /* LIMIT_GIDS */
+#define XDP_ADDRESSES 17 /* LIMIT_GIDS */
 
 struct xdp_filter {
 	unsigned int addresses; /* how many of the rows below are valid, from the first on */

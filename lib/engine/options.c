@@ -10,6 +10,8 @@
 #include "engine/address.h"
 #include "engine/inside.h"
 
+static_assert(UROCE_ADDRESSES <= LIMIT_ADDRESSES, "the engine has each address that it is given");
+
 static const char *what_is_wrong(const struct uroce_options *o)
 {
 	const struct port *port = port_of_program(o->port);

@@ -18,7 +18,7 @@
 
 struct gid_list {
 	uint32_t count;
-	struct gid gid[LIMIT_GIDS];
+	struct gid gid[LIMIT_ADDRESSES];
 };
 
 const char *gid_text(const struct gid *g, char *text, size_t size)
@@ -39,7 +39,7 @@ static bool list_has(const struct gid_list *l, const struct gid *g)
 
 static void list_add(struct gid_list *l, const struct gid *g)
 {
-	if (l->count < LIMIT_GIDS && !gid_is_zero(g) && !list_has(l, g))
+	if (l->count < LIMIT_ADDRESSES && !gid_is_zero(g) && !list_has(l, g))
 		l->gid[l->count++] = *g;
 }
 

@@ -114,10 +114,8 @@ static void set_addresses(struct engine *e)
 	/*
 	 * The link-local address belongs to the engine as well, unless the kernel answers for it.
 	 */
-	if (n < LIMIT_GIDS) {
-		address[n].gid = e->gid[0].gid;
-		address[n++].prefix = 64;
-	}
+	address[n].gid = e->gid[0].gid;
+	address[n++].prefix = 64;
 	neighbour_set_addresses(a->table, address, n);
 }
 

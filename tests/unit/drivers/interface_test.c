@@ -236,10 +236,10 @@ Test(interface, addresses_survive_a_new_name)
 
 Test(interface, no_more_addresses_than_a_table_holds)
 {
-	for (uint32_t i = 1; i <= LIMIT_GIDS + 3; i++)
+	for (uint32_t i = 1; i <= LIMIT_ADDRESSES + 3; i++)
 		ip("address add 10.0.%u.1/24 dev near", i);
 	interface_addresses(near, &p);
-	cr_assert_eq(p.addresses, LIMIT_GIDS);
+	cr_assert_eq(p.addresses, LIMIT_ADDRESSES);
 	for (uint32_t i = 0; i < p.addresses; i++)
 		cr_expect_eq(p.address[i].gid.octet[14], i + 1, "the first are kept");
 }

@@ -113,6 +113,33 @@ Test(library, addresses_that_no_engine_can_have)
 	expect_refused(&o, "address[1].prefix is 129, but must be 0 .. 128");
 }
 
+/* Besides the link-local address. */
+Test(library, it_has_as_many_addresses_as_it_may)
+{
+	struct uroce_options o = library_options();
+	char why[256], all[1024] = "", last[16];
+	struct ibv_port_attr port;
+	struct uroce_engine *e;
+	struct ibv_context *c;
+	union ibv_gid gid;
+
+	o.addresses = UROCE_ADDRESSES;
+	for (uint8_t i = 0; i < UROCE_ADDRESSES; i++)
+		o.address[i] = library_address((uint8_t)(i + 1));
+	e = uroce_create(&o, why, sizeof(why));
+	cr_assert_not_null(e, "%s", why);
+	uroce_describe(e, all, sizeof(all));
+	snprintf(last, sizeof(last), ",10.9.0.%d,", UROCE_ADDRESSES);
+	cr_expect_not_null(strstr(all, last), "%s", all);
+	cr_assert_eq(uroce_register(e), 0);
+	c = library_open("uroce0");
+	cr_assert_eq(ibv_query_port(c, 1, &port), 0);
+	cr_assert_eq(ibv_query_gid(c, 1, port.gid_tbl_len - 1, &gid), 0);
+	cr_expect_eq(gid.raw[15], UROCE_ADDRESSES);
+	cr_expect_eq(ibv_close_device(c), 0);
+	cr_expect_eq(uroce_destroy(e), 0);
+}
+
 Test(library, next_hops_that_cannot_be)
 {
 	const struct uroce_address group = { { [10] = 0xff, [11] = 0xff, 224, 0, 0, 1 }, 24 };
