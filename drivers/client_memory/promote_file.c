@@ -76,7 +76,7 @@ bool promote_have_file(void)
 	struct stat st;
 
 	if (promote_state.fd >= 0)
-		return true;
+		return promote_fd_is_ours();
 	if (promote_state.refused || !wanted())
 		return false;
 	if (!promote_state.ready)

@@ -190,10 +190,13 @@ static bool copy_for_child(const struct mapping *m)
 	size_t length = m->end - m->start;
 	int access = (m->readable ? PROT_READ : 0) | (m->writable ? PROT_WRITE : 0) |
 		     (m->executable ? PROT_EXEC : 0);
+	bool ours = promote_fd_is_ours();
 
+	if (!ours) /* no other thread of the child can see that */
+		memory_protect((void *)m->start, length, PROT_READ);
 	if (!promote_replace_by_copy(m) &&
-	    memory_map((void *)m->start, length, access, MAP_PRIVATE | MAP_FIXED, promote_state.fd,
-		       m->offset) != (void *)m->start)
+	    (!ours || memory_map((void *)m->start, length, access, MAP_PRIVATE | MAP_FIXED,
+				 promote_state.fd, m->offset) != (void *)m->start))
 		abort(); /* else two processes would write the same memory */
 	return true;
 }
@@ -227,7 +230,7 @@ static void fork_child(void)
 	promote_hold_forget();
 	if (promote_state.parts != 0)
 		give_copies();
-	if (promote_state.fd >= 0)
+	if (promote_fd_is_ours())
 		close(promote_state.fd);
 	promote_state.fd = -1;
 	promote_state.parts = 0;

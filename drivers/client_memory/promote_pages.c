@@ -22,6 +22,7 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/memory_call.h"
@@ -49,11 +50,11 @@ static int open_userfaultfd(void)
 	return fd;
 }
 
-static bool hold_writers(int fd, uintptr_t start, uint64_t length)
+static bool hold_writers(int fd, uintptr_t start, uint64_t length, uint64_t modes)
 {
 	struct uffdio_register reg = {
 		.range = { start, length },
-		.mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP,
+		.mode = UFFDIO_REGISTER_MODE_WP | modes,
 	};
 	struct uffdio_writeprotect protect = {
 		.range = { start, length },
@@ -159,6 +160,21 @@ static bool read_existing(void *to, uint64_t length, uint64_t offset)
 	return found == 0;
 }
 
+/* The same octets, through the mapping. Fails, instead of faulting, where nothing can be read. */
+static bool read_mapping(void *to, uintptr_t start, uint64_t length)
+{
+	for (uint64_t at = 0; at < length;) {
+		struct iovec into = { (char *)to + at, length - at };
+		struct iovec from = { (void *)(start + at), length - at };
+		ssize_t n = process_vm_readv(getpid(), &into, 1, &from, 1, 0);
+
+		if (n <= 0)
+			return false;
+		at += (uint64_t)n;
+	}
+	return true;
+}
+
 /*
  * --- into the file and out of it ---------------------------------------------------------------
  */
@@ -211,7 +227,7 @@ bool promote_pages_into_file(const struct mapping *m, uint64_t offset)
 	bool done = false;
 
 	if (pagemap >= 0 && fd >= 0)
-		done = hold_writers(fd, m->start, length) &&
+		done = hold_writers(fd, m->start, length, UFFDIO_REGISTER_MODE_MISSING) &&
 		       copy_existing(pagemap, m->start, length, offset) &&
 		       map_file(m, offset, MAP_SHARED);
 	if (fd >= 0)
@@ -230,7 +246,8 @@ void *promote_copy_of(const struct mapping *m)
 	if (copy == MAP_FAILED)
 		return copy;
 	set_marks(copy, length, m->marks);
-	if (read_existing(copy, length, m->offset))
+	if (promote_fd_is_ours() ? read_existing(copy, length, m->offset)
+				 : read_mapping(copy, m->start, length))
 		return copy;
 	memory_unmap(copy, length);
 	return MAP_FAILED;
@@ -264,13 +281,15 @@ bool promote_replace_by_copy(const struct mapping *m)
 
 bool promote_pages_out_of_file(const struct mapping *m)
 {
+	/* A copy of the mapping itself must not wait for missing pages. */
+	uint64_t modes = promote_fd_is_ours() ? UFFDIO_REGISTER_MODE_MISSING : 0;
 	int fd = open_userfaultfd();
 	bool done;
 
 	if (fd < 0)
 		return false;
 	/* before Linux 5.19 shared memory cannot be protected */
-	done = hold_writers(fd, m->start, m->end - m->start) && promote_replace_by_copy(m);
+	done = hold_writers(fd, m->start, m->end - m->start, modes) && promote_replace_by_copy(m);
 	let_writers_go(fd, m->start, m->end - m->start);
 	return done;
 }

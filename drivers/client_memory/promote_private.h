@@ -67,7 +67,10 @@ extern struct promote_state promote_state;
 
 /* promote_file.c */
 
-/* Whether there is a promoted file. Makes it, if this process promotes. */
+/*
+ * Whether there is a promoted file, and its descriptor is still ours. Makes the file, if this
+ * process promotes.
+ */
 bool promote_have_file(void);
 /* False: writes would exceed RLIMIT_FSIZE, which may change. The signal would end the program. */
 bool promote_may_write(void);
@@ -167,7 +170,7 @@ bool promote_pages_into_file(const struct mapping *m, uint64_t offset);
 bool promote_replace_by_copy(const struct mapping *m);
 /*
  * The same in two steps: makes private memory with those octets (or returns MAP_FAILED), and maps
- * it in place of the mapping.
+ * it in place of the mapping. If promote_state.fd is another file's, the mapping must be readable.
  */
 void *promote_copy_of(const struct mapping *m);
 bool promote_put_copy(void *copy, const struct mapping *m);
