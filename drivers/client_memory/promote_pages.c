@@ -25,6 +25,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "base/memory_call.h"
 #include "drivers/client_memory/promote_private.h"
 
@@ -80,12 +81,52 @@ static void let_writers_go(int fd, uintptr_t start, uint64_t length)
 
 /* --- copying ---------------------------------------------------------------------------------- */
 
-static bool write_all(uintptr_t from, uint64_t length, uint64_t offset)
+/* What is read of the pages, and how: /proc/self/pagemap and /proc/self/mem. -1: it is not open. */
+struct pages {
+	int map, memory;
+};
+
+static struct pages open_pages(void)
+{
+	return (struct pages){
+		.map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC),
+		.memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC),
+	};
+}
+
+static void close_pages(const struct pages *p)
+{
+	if (p->map >= 0)
+		close(p->map);
+	if (p->memory >= 0)
+		close(p->memory);
+}
+
+static bool write_all(const uint8_t *from, uint64_t length, uint64_t offset)
 {
 	while (length > 0) {
-		ssize_t n = pwrite(promote_state.fd, (const void *)from, length, (off_t)offset);
+		ssize_t n = pwrite(promote_state.fd, from, length, (off_t)offset);
 
 		if (n <= 0)
+			return false;
+		from += n;
+		offset += (uint64_t)n;
+		length -= (uint64_t)n;
+	}
+	return true;
+}
+
+/*
+ * Another thread may discard pages meanwhile. This thread would wait for ever for a missing page.
+ * Reading /proc/self/mem fails instead.
+ */
+static bool copy_pages(int memory, uintptr_t from, uint64_t length, uint64_t offset)
+{
+	while (length > 0) {
+		uint64_t some = MIN_OF(length, sizeof(promote_state.octets));
+		ssize_t n = pread(memory, promote_state.octets, some, (off_t)from);
+
+		if (n <= 0 || !write_all(promote_state.octets, (uint64_t)n, offset))
 			return false;
 		from += (size_t)n;
 		offset += (uint64_t)n;
@@ -97,7 +138,7 @@ static bool write_all(uintptr_t from, uint64_t length, uint64_t offset)
 #define PAGEMAP_EXISTS (UINT64_C(3) << 62) /* present or swapped out */
 
 /* Copies the pages that exist. The others become holes of the file, which also read as zeros. */
-static bool copy_existing(int pagemap, uintptr_t start, uint64_t length, uint64_t offset)
+static bool copy_existing(const struct pages *p, uintptr_t start, uint64_t length, uint64_t offset)
 {
 	uint64_t entry[256];
 	uint64_t pages = length / PAGE, run = 0;
@@ -105,7 +146,7 @@ static bool copy_existing(int pagemap, uintptr_t start, uint64_t length, uint64_
 	for (uint64_t i = 0; i < pages; i++) {
 		uint64_t in_chunk = i % 256, left = pages - i < 256 ? pages - i : 256;
 
-		if (in_chunk == 0 && pread(pagemap, entry, left * 8,
+		if (in_chunk == 0 && pread(p->map, entry, left * 8,
 					   (off_t)((start / PAGE + i) * 8)) != (ssize_t)(left * 8))
 			return false;
 		if ((entry[in_chunk] & PAGEMAP_EXISTS) != 0) {
@@ -114,8 +155,8 @@ static bool copy_existing(int pagemap, uintptr_t start, uint64_t length, uint64_
 				continue;
 			i++;
 		}
-		if (run != 0 &&
-		    !write_all(start + (i - run) * PAGE, run * PAGE, offset + (i - run) * PAGE))
+		if (run != 0 && !copy_pages(p->memory, start + (i - run) * PAGE, run * PAGE,
+					    offset + (i - run) * PAGE))
 			return false;
 		run = 0;
 	}
@@ -221,19 +262,18 @@ bool promote_map_privately(const struct mapping *m)
 
 bool promote_pages_into_file(const struct mapping *m, uint64_t offset)
 {
-	int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	struct pages pages = open_pages();
 	uint64_t length = m->end - m->start;
 	int fd = open_userfaultfd();
 	bool done = false;
 
-	if (pagemap >= 0 && fd >= 0)
+	if (pages.map >= 0 && pages.memory >= 0 && fd >= 0)
 		done = hold_writers(fd, m->start, length, UFFDIO_REGISTER_MODE_MISSING) &&
-		       copy_existing(pagemap, m->start, length, offset) &&
+		       copy_existing(&pages, m->start, length, offset) &&
 		       map_file(m, offset, MAP_SHARED);
 	if (fd >= 0)
 		let_writers_go(fd, m->start, length);
-	if (pagemap >= 0)
-		close(pagemap);
+	close_pages(&pages);
 	return done;
 }
 

@@ -61,6 +61,7 @@ struct promote_state {
 	struct promote_budget vainly; /* spent on promoting in vain */
 	struct promote_budget looked; /* spent on looking at marks of memory before promotion */
 	int fork_cancel; /* queue/cancel.h */
+	uint8_t octets[64 << 10]; /* on their way into the file */
 };
 
 extern struct promote_state promote_state;

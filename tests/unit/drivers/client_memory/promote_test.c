@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PAGE  ((size_t)4096)
@@ -157,6 +158,60 @@ Test(promote, no_write_is_lost_during_promotion, .timeout = 100)
 	require(count);
 	cr_assert_null(lost, "a write to page %zu was lost", (size_t)lost - 1);
 	cr_assert_not(is_shared(p));
+}
+
+/* ---- another thread discards pages ---- */
+
+#define DISCARDED (8 * MIB)
+
+static uint32_t stop_discarding;
+
+/* From the end to the beginning, towards the copy. */
+static void *discard(void *memory)
+{
+	uint8_t *p = memory;
+
+	while (!__atomic_load_n(&stop_discarding, __ATOMIC_RELAXED))
+		for (size_t at = DISCARDED; at > 0; at -= 4 * PAGE)
+			madvise(p + at - 4 * PAGE, 4 * PAGE, MADV_DONTNEED);
+	return NULL;
+}
+
+/* Returns the first octet that nobody has written. */
+static void *promote_often(void *memory)
+{
+	struct mr_backing b[PARTS];
+	uint8_t *p = memory;
+
+	for (int round = 0; round < 8; round++) {
+		uint32_t count;
+
+		memset(p, 1, DISCARDED);
+		count = promote_range(p, DISCARDED, b, PARTS);
+		for (size_t i = 0; i < DISCARDED; i++)
+			if (p[i] > 1)
+				return p + i;
+		promote_release(b, count);
+	}
+	return NULL;
+}
+
+Test(promote, pages_that_are_discarded_meanwhile_are_not_waited_for, .timeout = 200)
+{
+	uint8_t *p = new_memory(DISCARDED);
+	pthread_t discarding, promoting;
+	struct timespec until;
+	void *wrong;
+
+	cr_assert_eq(pthread_create(&discarding, NULL, discard, p), 0);
+	cr_assert_eq(pthread_create(&promoting, NULL, promote_often, p), 0);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 100;
+	cr_assert_eq(pthread_timedjoin_np(promoting, &wrong, &until), 0,
+		     "the registration did not return");
+	__atomic_store_n(&stop_discarding, 1, __ATOMIC_RELAXED);
+	pthread_join(discarding, NULL);
+	cr_expect_null(wrong, "octet %zu", (size_t)((uint8_t *)wrong - p));
 }
 
 Test(promote, regions_that_overlap_share_their_pages)
@@ -414,17 +469,17 @@ Test(promote, a_failure_leaves_the_memory_as_it_was)
 	memset(p, 1, MIB);
 	require(promote_file() >= 0);
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
-	for (rlim_t left = 0; left <= 2; left++) {
+	for (rlim_t left = 0; left <= 3; left++) {
 		int next = dup(0);
 
 		cr_assert_geq(next, 0);
 		close(next);
 		none = (struct rlimit){ (rlim_t)next + left, old.rlim_max };
 		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
-		if (left < 2)
+		if (left < 3)
 			cr_assert_eq(promote_range(p, MIB, b, PARTS), 0);
 		setrlimit(RLIMIT_NOFILE, &old);
-		if (left < 2)
+		if (left < 3)
 			cr_assert_not(is_shared(p));
 		memset(p, 1 + (int)left, MIB);
 		cr_assert_eq(p[MIB - 1], 1 + left);
