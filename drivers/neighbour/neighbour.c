@@ -158,18 +158,42 @@ static struct entry *entry_find(struct neighbour_table *t, const struct gid *gid
 	return NULL;
 }
 
+static bool is_known(const struct entry *e)
+{
+	return e->state == ENTRY_REACHABLE || e->state == ENTRY_PROBING;
+}
+
+/*
+ * Known neighbours are given up last. Flows ask for theirs only at news, so those of busy
+ * connections are among the longest unused, and a scan of silent addresses would push them out.
+ */
+static bool goes_before(const struct entry *a, const struct entry *b)
+{
+	return is_known(a) != is_known(b) ? is_known(b) : a->used_at < b->used_at;
+}
+
+/* Flows may still use the answer that this entry once had. */
+static void entry_give_up(struct neighbour_table *t, const struct entry *e)
+{
+	if (is_known(e) || e->confirmed_at != 0)
+		t->generation++;
+}
+
 /* A free entry. If there is none, the one that has not been used for the longest time. */
 static struct entry *entry_take(struct neighbour_table *t)
 {
-	struct entry *oldest = &t->entry[0];
+	struct entry *first = &t->entry[0];
 
 	for (uint32_t i = 0; i < t->reached; i++) {
 		if (t->entry[i].state == ENTRY_FREE)
 			return &t->entry[i];
-		if (t->entry[i].used_at < oldest->used_at)
-			oldest = &t->entry[i];
+		if (goes_before(&t->entry[i], first))
+			first = &t->entry[i];
 	}
-	return t->reached < LIMIT_NEIGHBOUR_ENTRIES ? &t->entry[t->reached++] : oldest;
+	if (t->reached < LIMIT_NEIGHBOUR_ENTRIES)
+		return &t->entry[t->reached++];
+	entry_give_up(t, first);
+	return first;
 }
 
 static void entry_start(struct entry *e, struct gid gid, nanotime now)
@@ -274,7 +298,7 @@ void neighbour_learned(struct neighbour_table *t, const struct gid *gid, const s
 	e = entry_find(t, gid);
 	if (e == NULL)
 		return;
-	if (e->state == ENTRY_REACHABLE || e->state == ENTRY_PROBING) {
+	if (is_known(e)) {
 		if (!mac_equal(&e->mac, mac) && (!override || comes_too_soon(e, mac, now)))
 			return;
 		entry_change(t, e, mac, now);

@@ -29,7 +29,7 @@ struct entry {
 	uint8_t tries; /* requests sent in this state */
 	nanotime due_at; /* when the tick must look at it */
 	nanotime used_at; /* when a flow last asked for it */
-	nanotime confirmed_at;
+	nanotime confirmed_at; /* 0: never */
 	nanotime changed_at; /* last change of the MAC address; 0: never */
 	struct mac next_mac; /* a change that came too soon after the last one */
 	bool has_next; /* next_mac is accepted when the time is over */

@@ -349,6 +349,86 @@ Test(neighbour, a_full_table_gives_up_its_least_used_entry)
 	cr_expect_eq(out.count, LIMIT_NEIGHBOUR_FRAMES, "the list bounds what one tick sends");
 }
 
+/* Resolves the n-th of many IPv6 addresses. */
+static int resolve_one_of_many(uint32_t n, nanotime now)
+{
+	struct gid g = peer6;
+	struct mac mac;
+
+	store_be16(g.octet + 12, (uint16_t)(n + 1));
+	return neighbour_resolve(t, &g, now, &mac);
+}
+
+/* A known neighbour that no flow asks for meanwhile. */
+Test(neighbour, addresses_without_a_host_push_out_only_each_other)
+{
+	uint32_t generation;
+	struct mac mac;
+
+	neighbour_resolve(t, &peer4, 0, &mac);
+	input(arp_answer, sizeof(arp_answer), 0);
+	generation = neighbour_generation(t);
+	for (uint32_t i = 0; i < 2 * LIMIT_NEIGHBOUR_ENTRIES; i++)
+		cr_expect_eq(resolve_one_of_many(i, 1 + i), EINPROGRESS);
+	cr_expect_eq(neighbour_generation(t), generation, "nothing was forgotten");
+	cr_expect_eq(neighbour_resolve(t, &peer4, 9999, &mac), 0);
+}
+
+/* Answers for the n-th neighbour of 10.0.0.0/8. */
+static void know_one_of_many(uint32_t n, nanotime now)
+{
+	struct gid g = peer4;
+	uint8_t frame[60];
+	struct mac mac;
+
+	store_be16(g.octet + 13, (uint16_t)(n + 1));
+	neighbour_resolve(t, &g, now, &mac);
+	memcpy(frame, arp_answer, sizeof(frame));
+	memcpy(frame + 28, g.octet + 12, 4);
+	cr_assert(input(frame, sizeof(frame), now));
+	cr_assert_eq(neighbour_resolve(t, &g, now, &mac), 0);
+}
+
+Test(neighbour, a_known_neighbour_that_is_given_up_is_news)
+{
+	static const struct neighbour_address wide[] = {
+		{ { { [10] = 0xff, 0xff, 10, 0, 0, 1 } }, 8 },
+		{ { { 0xfe, 0x80, [15] = 1 } }, 64 },
+	};
+	uint32_t generation;
+
+	neighbour_set_addresses(t, wide, 2);
+	for (uint32_t i = 0; i < LIMIT_NEIGHBOUR_ENTRIES; i++)
+		know_one_of_many(i, 1 + i);
+	generation = neighbour_generation(t);
+	cr_expect_eq(resolve_one_of_many(0, 9999), EINPROGRESS);
+	cr_expect_neq(neighbour_generation(t), generation);
+	generation = neighbour_generation(t);
+	cr_expect_eq(resolve_one_of_many(1, 10000), EINPROGRESS);
+	cr_expect_eq(neighbour_generation(t), generation, "only the unanswered one was given up");
+}
+
+/* It has not answered again, but flows still have its address. */
+Test(neighbour, a_silent_neighbour_that_is_given_up_is_news)
+{
+	uint32_t generation;
+	nanotime now;
+	struct mac mac;
+
+	neighbour_resolve(t, &peer4, 1, &mac);
+	input(arp_answer, sizeof(arp_answer), 1);
+	cr_expect_eq(neighbour_resolve(t, &peer4, 20 * TIME_S, &mac), 0);
+	generation = neighbour_generation(t);
+	for (now = 21 * TIME_S; neighbour_resolve(t, &peer4, now, &mac) == 0; now += TIME_S) {
+		cr_assert_lt(now, 60 * TIME_S, "it is asked for no more");
+		neighbour_tick(t, now, &out);
+	}
+	cr_assert_eq(neighbour_generation(t), generation);
+	for (uint32_t i = 0; i < LIMIT_NEIGHBOUR_ENTRIES; i++)
+		cr_expect_eq(resolve_one_of_many(i, now + 1 + i), EINPROGRESS);
+	cr_expect_neq(neighbour_generation(t), generation);
+}
+
 struct sample {
 	const uint8_t *frame;
 	size_t length;
