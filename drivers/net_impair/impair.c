@@ -189,6 +189,12 @@ static void pocket_or_line(struct impair_path *p, struct rte_mbuf *frame, uint64
 	p->counters.reordered++;
 }
 
+static void overflow(struct impair_path *p, struct rte_mbuf *frame)
+{
+	rte_pktmbuf_free(frame);
+	p->counters.overflowed++;
+}
+
 /* Passes a frame through the buffer in front of the rate, if there is a rate, and into the line. */
 static void through_rate(struct impair_path *p, struct rte_mbuf *frame, uint64_t now)
 {
@@ -196,14 +202,16 @@ static void through_rate(struct impair_path *p, struct rte_mbuf *frame, uint64_t
 	uint64_t begins = RTE_MAX(now, p->rate_free_at), waiting; /* octets of all paths */
 
 	if (p->octet_cost == 0) {
-		pocket_or_line(p, frame, now + impair_rule(&r->delay));
+		if (impair_line_free(p) > 0)
+			pocket_or_line(p, frame, now + impair_rule(&r->delay));
+		else
+			overflow(p, frame);
 		return;
 	}
 	waiting = ((begins - now) << IMPAIR_SHIFT) / p->octet_cost * p->paths;
 	if (waiting + (uint64_t)frame->pkt_len * p->paths > impair_rule(&r->queue) ||
 	    impair_line_room(p) == 0) {
-		rte_pktmbuf_free(frame);
-		p->counters.overflowed++;
+		overflow(p, frame);
 		return;
 	}
 	if (waiting > impair_rule(&r->ecn) && can_be_marked(frame))

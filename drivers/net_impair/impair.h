@@ -103,10 +103,16 @@ void impair_path_init(struct impair_path *p, const struct impair_rules *rules, u
 /* Frees the waiting frames. */
 void impair_path_clear(struct impair_path *p);
 
+/* How many places of the line are free. */
+static inline uint32_t impair_line_free(const struct impair_path *p)
+{
+	return IMPAIR_LINE - (p->tail - p->head) - p->pocketed;
+}
+
 /* How many frames the line has room for. Each may become two. */
 static inline uint32_t impair_line_room(const struct impair_path *p)
 {
-	return (IMPAIR_LINE - (p->tail - p->head) - p->pocketed) / 2;
+	return impair_line_free(p) / 2;
 }
 
 /* How many frames may be admitted now. A buffer overflows instead of holding a sender back. */
@@ -115,7 +121,10 @@ static inline uint32_t impair_room(const struct impair_path *p)
 	return p->octet_cost > 0 ? UINT32_MAX : impair_line_room(p);
 }
 
-/* Takes ownership of the frame. */
+/*
+ * Takes ownership of the frame. The rate may have gone since the last impair_room. A frame that
+ * finds no place in the line then overflows, too.
+ */
 void impair_admit(struct impair_path *p, struct rte_mbuf *frame, uint64_t now);
 
 /* Hands over at most n frames that are due. */

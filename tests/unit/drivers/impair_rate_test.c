@@ -185,6 +185,27 @@ Test(impair_rate, without_the_rate_what_waits_leaves_at_once)
 	cr_expect_eq(rte_mempool_in_use_count(pool), 0);
 }
 
+/* The rate goes between a look at the room and the frames that were to fill it. */
+Test(impair_rate, without_the_rate_a_full_line_overflows)
+{
+	struct impair_rules rules = { .queue = 16 << 20, .ecn = UINT64_MAX };
+	uint32_t left = 0, n;
+
+	narrow(&rules, 1);
+	for (uint32_t i = 0; i < IMPAIR_LINE; i++)
+		impair_admit(&narrow_path, frame(i), 0);
+	cr_assert_eq(impair_line_room(&narrow_path), 0);
+	cr_assert_gt(impair_room(&narrow_path), 32);
+	impair_rule_set(&rules.rate, 0);
+	for (uint32_t i = 0; i < 32; i++)
+		impair_admit(&narrow_path, frame(i), 0);
+	while ((n = leave(0, NULL)) > 0)
+		left += n;
+	cr_expect_eq(left, IMPAIR_LINE);
+	cr_expect_eq(narrow_path.counters.overflowed, 32);
+	cr_expect_eq(rte_mempool_in_use_count(pool), 0);
+}
+
 /* A changed rate does not affect the delay. */
 Test(impair_rate, a_changed_rate_leaves_the_delay_alone)
 {
