@@ -45,6 +45,8 @@ bool impair_read_chance(const char *text, uint64_t *threshold)
 	if (!(p >= 0 && p <= 1)) /* false also for NaN */
 		return false;
 	*threshold = (uint64_t)(p * 4294967296.0);
+	if (p > 0 && *threshold == 0)
+		*threshold = 1;
 	return true;
 }
 

@@ -331,6 +331,20 @@ Test(impair, a_frame_may_be_overtaken_by_more)
 	p->ops->close(p);
 }
 
+Test(impair, a_small_chance_is_not_none)
+{
+	uint64_t threshold;
+
+	cr_assert(impair_read_chance("1e-10", &threshold));
+	cr_expect_eq(threshold, 1, "once in 2^32 frames");
+	cr_assert(impair_read_chance("0.00000001%", &threshold));
+	cr_expect_eq(threshold, 1);
+	cr_assert(impair_read_chance("0", &threshold));
+	cr_expect_eq(threshold, 0);
+	cr_assert(impair_read_chance("100%", &threshold));
+	cr_expect_eq(threshold, UINT64_C(1) << 32);
+}
+
 Test(impair, invalid_arguments_are_refused)
 {
 	static const char *const nonsense[] = {
