@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <rte_ether.h>
 #include <rte_mbuf.h>
 
 #include "base/bits.h"
@@ -98,18 +99,29 @@ void aside_widen(struct aside *a, bool every_frame)
 	__atomic_store_n(&a->wide, every_frame, __ATOMIC_RELAXED);
 }
 
-/* Notes the tag that the kernel has taken out of the frame, as a NIC does with VLAN offload. */
-static void note_tag(struct rte_mbuf *m, struct msghdr *h)
+/* What the kernel says of the frame. NULL: nothing. */
+static const struct tpacket_auxdata *said_of(struct msghdr *h)
 {
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c != NULL; c = CMSG_NXTHDR(h, c)) {
-		const struct tpacket_auxdata *said = (const void *)CMSG_DATA(c);
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c != NULL; c = CMSG_NXTHDR(h, c))
+		if (c->cmsg_level == SOL_PACKET && c->cmsg_type == PACKET_AUXDATA)
+			return (const void *)CMSG_DATA(c);
+	return NULL;
+}
 
-		if (c->cmsg_level != SOL_PACKET || c->cmsg_type != PACKET_AUXDATA ||
-		    (said->tp_status & TP_STATUS_VLAN_VALID) == 0)
-			continue;
-		m->vlan_tci = said->tp_vlan_tci;
-		m->ol_flags |= RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
-	}
+/* Puts the tag back that the kernel has taken out of the frame. False: there is no room. */
+static bool put_tag_back(struct rte_mbuf *m, struct msghdr *h)
+{
+	const struct tpacket_auxdata *said = said_of(h);
+
+	if (said == NULL || (said->tp_status & TP_STATUS_VLAN_VALID) == 0)
+		return true;
+	m->vlan_tci = said->tp_vlan_tci;
+	if (rte_vlan_insert(&m) != 0)
+		return false;
+	if ((said->tp_status & TP_STATUS_VLAN_TPID_VALID) != 0)
+		store_be16(rte_pktmbuf_mtod_offset(m, uint8_t *, 2 * RTE_ETHER_ADDR_LEN),
+			   said->tp_vlan_tpid);
+	return true;
 }
 
 /*
@@ -135,8 +147,7 @@ static int read_frame(struct aside *a, struct rte_mbuf *m)
 		return -1;
 	m->data_len = (uint16_t)n;
 	m->pkt_len = (uint32_t)n;
-	note_tag(m, &h);
-	return (int)n;
+	return put_tag_back(m, &h) ? (int)n : -1;
 }
 
 uint16_t aside_rx_burst(struct aside *a, uint16_t port, struct rte_mbuf **frames, uint16_t n,

@@ -2,7 +2,7 @@
 /*
  * Runs in the kernel, in the interface's driver, for each frame that the interface receives:
  *
- *	untagged, UDP port 4791, to an address of the engine or to a group	->	the engine
+ *	of no VLAN, UDP port 4791, to an address of the engine or to a group	->	the engine
  *	everything else								->	the kernel
  *
  * A queue without a socket of an engine also leaves its frames to the kernel. Once the engine has
@@ -22,10 +22,16 @@
 #include "drivers/xdp/filter.h"
 
 #define ROCE_PORT	  4791
+#define VLAN_ID		  0xfff
 #define IPV4_WORDS	  5 /* a header without options: RoCEv2 has none */
 #define IPV4_FRAGMENT	  0x3fff /* more fragments, or an offset */
 #define IPV4_MAPPED	  bpf_htonl(0xffff)
 #define IPV4_GROUP(first) (((first)&0xf0) == 0xe0)
+
+/* A VLAN tag; with the id 0 it has only a priority. */
+struct tag {
+	__be16 tci, type;
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
@@ -88,13 +94,24 @@ int roce(struct xdp_md *frame)
 {
 	const void *end = (const void *)(long)frame->data_end;
 	const struct ethhdr *ethernet = (const void *)(long)frame->data;
+	const void *ip = ethernet + 1;
 	bool takes = false;
+	__u16 type;
 
-	if ((const void *)(ethernet + 1) > end)
+	if (ip > end)
 		return XDP_PASS;
-	if (ethernet->h_proto == bpf_htons(ETH_P_IP))
-		takes = takes_ipv4((const void *)(ethernet + 1), end);
-	else if (ethernet->h_proto == bpf_htons(ETH_P_IPV6))
-		takes = takes_ipv6((const void *)(ethernet + 1), end);
+	type = ethernet->h_proto;
+	if (type == bpf_htons(ETH_P_8021Q)) {
+		const struct tag *tag = ip;
+
+		ip = tag + 1;
+		if (ip > end || (tag->tci & bpf_htons(VLAN_ID)) != 0)
+			return XDP_PASS;
+		type = tag->type;
+	}
+	if (type == bpf_htons(ETH_P_IP))
+		takes = takes_ipv4(ip, end);
+	else if (type == bpf_htons(ETH_P_IPV6))
+		takes = takes_ipv6(ip, end);
 	return takes ? bpf_redirect_map(&xsks_map, frame->rx_queue_index, XDP_PASS) : XDP_PASS;
 }

@@ -107,6 +107,24 @@ sends_roce() {
 	P
 }
 
+# sends_tagged TAG TYPE [PORT]: an Ethernet frame with that tag (type and id) and type. With PORT: a datagram to 10.9.0.1
+sends_tagged() {
+	linux python3 - "$@" <<-P
+	import socket, struct, sys
+	tag, kind = bytes.fromhex(sys.argv[1]), bytes.fromhex(sys.argv[2])
+	body = bytes(100)
+	if len(sys.argv) > 3:
+	    head = struct.pack("!BBHHHBBH4B4B", 0x45, 0, 128, 0, 0, 64, 17, 0, 10, 9, 0, 2, 10, 9, 0, 1)
+	    total = sum(struct.unpack("!10H", head))
+	    total = ~(total + (total >> 16)) & 0xffff
+	    body = head[:10] + total.to_bytes(2, "big") + head[12:] + \
+	        struct.pack("!4H", 4000, int(sys.argv[3]), 108, 0) + body
+	s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+	s.bind(("far", 0))
+	s.send(bytes.fromhex("020000000001020000000002") + tag + kind + body)
+	P
+}
+
 case $kind in
 af_packet | af_xdp)
 	# the kernel has no address on our side, not even a link-local one
@@ -177,6 +195,9 @@ netdev_xdp)
 	expect "^bell"
 	sends_roce fd09::2 fd09::1 || fail "the kernel answered UDP 4791 over IPv6"
 	expect "^roce 1462"
+	# a priority tag names no VLAN
+	sends_tagged 81006000 0800 4791 || fail "no frame with a priority tag was sent"
+	expect "^tagged 8100 6000 0800 146"
 	# an address of the interface, but not in time for the program; then in time
 	ip address add 10.9.0.3/24 dev near
 	expect "addresses .*10.9.0.1/24 10.9.0.3/24 fd09::1/64$"
@@ -244,6 +265,17 @@ netdev_xdp)
 	expect "^mac 02:00:00:00:00:01 mtu 3502 link 1"
 	finish
 	! has_program || fail "the program stays after the end"
+	# what the kernel keeps, with its tags: another VLAN's RoCE is not taken for ours
+	run -- netdev_xdp_wide near 10.9.0.2
+	expect "^hears one group"
+	sends_tagged 81000007 0800 4791 || fail "no frame of a VLAN was sent"
+	expect "^tagged 8100 0007 0800 146"
+	sends_tagged 8100e007 88b5 || fail "no frame of a VLAN was sent"
+	expect "^tagged 8100 e007 88b5 118"
+	sends_tagged 88a80007 88b5 || fail "no frame of a service VLAN was sent"
+	expect "^tagged 88a8 0007 88b5 118"
+	! grep -q "^roce" "$dir/out" || fail "a tag was lost"
+	finish
 	;;
 tap)
 	# the kernel's end of the tap is in this namespace

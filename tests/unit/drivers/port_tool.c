@@ -4,6 +4,8 @@
  *
  *	port_tool EAL... -- answer PORT IP/LEN,... TARGET,...   answers ARP, ND and echo; resolves
  *	port_tool EAL... -- netdev IFACE TARGET,...             prints what it learns; resolves; hears one group
+ *	port_tool EAL... -- netdev_xdp IFACE TARGET,...         the same
+ *	port_tool EAL... -- netdev_xdp_wide IFACE TARGET,...    ... with every frame
  *
  * Prints one line per fact. Ends at end of file of its standard input, or after 300 s.
  */
@@ -114,16 +116,26 @@ static bool is_roce(const struct rte_mbuf *m)
 		load_be16(frame + 56) == ROCE_UDP_PORT);
 }
 
+static void print_frame(const struct rte_mbuf *m)
+{
+	const char *frame = rte_pktmbuf_mtod(m, const char *);
+	uint16_t type = load_be16(frame + 12);
+
+	if (type == 0x8100 || type == 0x88a8)
+		printf("tagged %04x %04x %04x %u\n", type, load_be16(frame + 14),
+		       load_be16(frame + 16), m->pkt_len);
+	else if (is_roce(m))
+		printf("roce %u\n", m->pkt_len);
+	fflush(stdout);
+}
+
 static void receive(struct port *p, struct neighbour_table *t)
 {
 	struct rte_mbuf *frames[32];
 	uint16_t n = p->ops->rx_burst(p, 0, frames, 32);
 
 	for (uint16_t i = 0; i < n; i++) {
-		if (is_roce(frames[i])) {
-			printf("roce %u\n", frames[i]->pkt_len);
-			fflush(stdout);
-		}
+		print_frame(frames[i]);
 		neighbour_input(t, rte_pktmbuf_mtod(frames[i], uint8_t *), frames[i]->data_len,
 				now(), &out);
 		rte_pktmbuf_free(frames[i]);
@@ -202,9 +214,8 @@ static struct port *open_port(const char *kind, const char *name)
 
 	if (strncmp(kind, "netdev", strlen("netdev")) == 0) {
 		struct netdev_options o = { .iface = name,
-					    .driver = strcmp(kind, "netdev_xdp") == 0
-							      ? NETDEV_AF_XDP
-							      : NETDEV_AF_PACKET,
+					    .driver = strcmp(kind, "netdev") == 0 ? NETDEV_AF_PACKET
+										  : NETDEV_AF_XDP,
 					    .queues = 1,
 					    .socket = SOCKET_ID_ANY };
 
@@ -262,6 +273,8 @@ int main(int argc, char **argv)
 		neighbour_set_addresses(t, address, read_addresses(argv[2], address));
 	n = read_targets(argv[argc - 1], target);
 	print_facts(p);
+	if (strcmp(argv[0], "netdev_xdp_wide") == 0)
+		p->ops->bell_widen(p, true);
 	if (p->kernel_answers)
 		hear(p);
 	neighbour_announce(t, &out);
