@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,6 +35,8 @@ struct carrier_socket {
 	struct carrier c;
 	pthread_mutex_t lock; /* one exchange at a time */
 	int fd;
+	ino_t inode; /* of the socket */
+	dev_t device;
 	uint32_t sequence;
 	uint32_t gone;
 	uint32_t turns; /* calls of empty_poll; threads may lose counts */
@@ -186,17 +189,31 @@ static const struct carrier_ops socket_ops = {
 	.release = socket_release,
 };
 
+/*
+ * Some programs close all descriptors that they do not know. The numbers may then be other files'.
+ * The socket tells it for all, because eventfds have no inodes of their own.
+ */
+static bool fds_are_ours(const struct carrier_socket *s)
+{
+	struct stat st;
+
+	return fstat(s->fd, &st) == 0 && st.st_ino == s->inode && st.st_dev == s->device;
+}
+
 void carrier_socket_abandon(struct carrier *c)
 {
 	struct carrier_socket *s = socket_of(c);
+	bool ours = fds_are_ours(s);
 
 	lock_init(s);
 	__atomic_store_n(&s->gone, 1, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < c->lcores; i++) {
-		close(c->wake_fd[i]);
+		if (ours)
+			close(c->wake_fd[i]);
 		c->wake_fd[i] = -1;
 	}
-	close(s->fd);
+	if (ours)
+		close(s->fd);
 	s->fd = -1;
 }
 
@@ -341,6 +358,16 @@ static bool listener_is_trusted(int fd)
 	       (who.uid == 0 || (who.uid == geteuid() && !locate_has_more_rights()));
 }
 
+static void note_socket(struct carrier_socket *s)
+{
+	struct stat st;
+
+	if (fstat(s->fd, &st) != 0)
+		return; /* nothing has inode 0: a fork's child keeps the descriptors */
+	s->inode = st.st_ino;
+	s->device = st.st_dev;
+}
+
 int carrier_socket_attach(const char *path, bool passed_on, struct carrier **out)
 {
 	struct carrier_socket *s = calloc(1, sizeof(*s));
@@ -362,6 +389,7 @@ int carrier_socket_attach(const char *path, bool passed_on, struct carrier **out
 		socket_free(s);
 		return error;
 	}
+	note_socket(s);
 	client_info("attached to the engine at %s", path);
 	*out = &s->c;
 	return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads call verbs while another one forks. Runs with an engine at $UROCE_SOCKET. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -108,6 +109,57 @@ static void fork_beside(void *(*one)(void *), void *(*other)(void *))
 Test(forks, while_clients_come_and_go)
 {
 	fork_beside(come_and_go, come_and_go);
+}
+
+/* ---- a program that closed descriptors which it does not know ---- */
+
+#define NUMBERS 256
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+/*
+ * Files of the program get the numbers that the library had. The program sees the context's own
+ * descriptors, so those stay. Returns how many.
+ */
+static int take_numbers(const struct ibv_context *context, const bool *were_open, int *taken)
+{
+	int file = open("/dev/null", O_RDONLY), n = 0;
+
+	cr_assert_geq(file, 0);
+	for (int fd = 0; fd < NUMBERS; fd++)
+		if (fd != file && fd != context->async_fd && fd != context->cmd_fd && is_open(fd) &&
+		    !were_open[fd]) {
+			cr_assert_eq(dup2(file, fd), fd);
+			taken[n++] = fd;
+		}
+	return n;
+}
+
+Test(forks, a_child_keeps_files_with_numbers_that_the_library_had)
+{
+	bool were_open[NUMBERS];
+	int taken[NUMBERS], n, status;
+	struct ibv_context *context;
+	pid_t child;
+
+	for (int fd = 0; fd < NUMBERS; fd++)
+		were_open[fd] = is_open(fd);
+	context = open_first();
+	cr_assert_not_null(context);
+	n = take_numbers(context, were_open, taken);
+	cr_assert_gt(n, 0);
+	child = fork();
+	if (child == 0) {
+		for (int i = 0; i < n; i++)
+			if (!is_open(taken[i]))
+				_exit(1);
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0, "the child has lost files: %#x", (unsigned int)status);
 }
 
 /* ---- a fork that begins before the first call of the library ---- */
