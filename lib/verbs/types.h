@@ -177,6 +177,17 @@ struct work_queue {
 	bool loses; /* its CQ may lose completions, so unpolled ones take no slots */
 };
 
+/*
+ * Whether number a is after b. Neither is after `posted`, so their distances to it tell. Compared with
+ * each other, a `done` that is 2^31 requests old would be the later one: nobody has to poll.
+ */
+static inline bool work_is_after(const struct work_queue *q, uint32_t a, uint32_t b)
+{
+	uint32_t posted = __atomic_load_n(&q->posted, __ATOMIC_RELAXED);
+
+	return posted - a < posted - b;
+}
+
 struct qp {
 	struct ibv_qp_ex ibv;
 	/* newer versions of verbs.h append functions to ibv_qp_ex; this is the first of them */

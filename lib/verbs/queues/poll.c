@@ -8,7 +8,7 @@
 /*
  * Atomics: each word of a work queue has one writer at a time, under the lock of its queue or CQ.
  * Others read the word without that lock. They only need a whole number, which may be a moment old:
- * relaxed.
+ * relaxed. But a thread that takes a completion sees that its request was posted: the rings order it.
  */
 
 /* For a CQ that may miss completions: only the request's number says which requests are done. */
@@ -16,7 +16,7 @@ static void note_lossy(struct qp *qp, const struct completion *c)
 {
 	struct work_queue *q = c->opcode & IBV_WC_RECV ? &qp->rq : &qp->sq;
 
-	if ((int32_t)(c->work_index + 1 - q->done) > 0)
+	if (work_is_after(q, c->work_index + 1, q->done))
 		__atomic_store_n(&q->done, c->work_index + 1, __ATOMIC_RELAXED);
 }
 

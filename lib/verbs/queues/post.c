@@ -55,7 +55,7 @@ uint32_t send_outstanding(struct qp *qp)
 	/* Acquire: the engine has copied the slot before we write it again. */
 	uint32_t retired = __atomic_load_n(&qp->page->retired, __ATOMIC_ACQUIRE);
 	uint32_t done = __atomic_load_n(&qp->sq.done, __ATOMIC_RELAXED);
-	uint32_t held = qp->sq.posted - ((int32_t)(done - retired) > 0 ? done : retired);
+	uint32_t held = qp->sq.posted - (work_is_after(&qp->sq, done, retired) ? done : retired);
 	int32_t unpolled = (int32_t)(qp->sq.signaled_posted -
 				     __atomic_load_n(&qp->sq.signaled_polled, __ATOMIC_RELAXED));
 

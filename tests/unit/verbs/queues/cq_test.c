@@ -15,6 +15,7 @@
 
 #include "rig/cq_pair.h"
 #include "rig/waiting.h"
+#include "verbs/types.h"
 
 #define SMALL_CQ 7 /* entries: a ring of 8 */
 
@@ -361,6 +362,29 @@ Test(cq, an_overrun_may_be_ignored)
 	cr_expect_eq(attr.qp_state, IBV_QPS_RTS);
 	cr_expect_not(next_event(&type, 0));
 	cr_expect_eq(ibv_resize_cq(p.cq, 2 * SMALL_CQ), 0, "many were sent, and none waits");
+	close_pair(&p);
+}
+
+/*
+ * Nothing says how far requests are done where nobody polls, however many there were. They are
+ * numbered modulo 2^32.
+ */
+Test(cq, one_that_ignores_overruns_may_stay_unpolled_for_ever)
+{
+	struct ibv_cq_ex *cq =
+		extended(IBV_WC_STANDARD_FLAGS, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN, SMALL_CQ);
+	struct ibv_wc wc[SMALL_CQ];
+	struct pair p = { 0 };
+	struct work_queue *sq;
+
+	open_pair_on(&p, (struct ibv_cq *)cq);
+	sq = &qp_of(p.qp[0])->sq;
+	sq->done -= 0x80000001; /* as after so many requests */
+	cr_assert_eq(post_write(p.qp[0], 0), 0, "the empty send queue takes nothing");
+	for (uint32_t i = 1; i < 2 * DEPTH; i++)
+		post_when_there_is_room(p.qp[0]);
+	poll_completions(p.cq, wc, SMALL_CQ, "what had room");
+	cr_expect_eq(sq->done, SMALL_CQ, "the first polls say how far they are: %u", sq->done);
 	close_pair(&p);
 }
 
