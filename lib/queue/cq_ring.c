@@ -85,15 +85,24 @@ static bool reserve(struct cq_ring *c, uint32_t *position)
 	}
 }
 
+/*
+ * A position that take_arming has looked at says nothing any more: it may be so old that a newer
+ * one is before it or equal, modulo 2^32.
+ */
 static void note_solicited(struct cq_ring *c, uint32_t behind)
 {
 	uint64_t old = __atomic_load_n(&c->solicited, __ATOMIC_RELAXED);
+	uint32_t newest, looked_at;
 
-	while (claim_is_behind(claim_position(old), behind) &&
-	       !__atomic_compare_exchange_n(&c->solicited, &old,
-					    claim_word(behind, claim_count(old)), true,
-					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
+	do {
+		newest = claim_position(old);
+		looked_at = claim_count(old);
+		if (newest == looked_at)
+			looked_at = behind - 1;
+		else if (!claim_is_behind(newest, behind))
+			return;
+	} while (!__atomic_compare_exchange_n(&c->solicited, &old, claim_word(behind, looked_at),
+					      true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 
 static void finish(struct cq_ring *c)

@@ -128,14 +128,23 @@ Test(cq_ring, an_arming_is_taken_once_and_only_by_what_satisfies_it)
 	free_cq(q);
 }
 
-/* An unfinished push of another lcore hides ours. The lcore that shows it must send the event. */
-Test(cq_ring, a_hidden_solicited_completion_wakes_when_it_is_shown)
+/* A CQ that took so many completions, none of them solicited. All were polled. */
+static struct cq *new_cq_after(uint32_t completions)
 {
 	struct cq *q = new_cq(8, 7);
+
+	q->side.head = q->side.tail = UINT64_C(1) << 32 | completions;
+	q->ring->prod.tail = q->ring->cons.tail = completions;
+	return q;
+}
+
+static void expect_a_late_wake_after(uint32_t completions)
+{
+	struct cq *q = new_cq_after(completions);
 	struct completion plain = { .wr_id = 1 }, solicited = { .wr_id = 2, .solicited = 1 };
 
 	cq_ring_arm(&q->page, CQ_ARMED_SOLICITED);
-	/* another lcore has reserved position 0 and was preempted: one push has begun */
+	/* another lcore has reserved the next position and was preempted: one push has begun */
 	q->side.head += 1 + (UINT64_C(1) << 32);
 	cr_assert(cq_ring_push(&q->side, &solicited));
 	cr_assert_null(ring_client_peek(q->ring, STRIDE), "it is behind an unwritten slot");
@@ -144,12 +153,27 @@ Test(cq_ring, a_hidden_solicited_completion_wakes_when_it_is_shown)
 	cq_ring_arm(&q->page, CQ_ARMED_SOLICITED);
 	cr_assert_null(ring_client_peek(q->ring, STRIDE));
 	/* the other lcore goes on: it writes its slot and finishes last */
-	((struct completion *)(void *)((uint8_t *)q->ring + RING_SLOTS))[0] = plain;
+	memcpy(ring_client_slot(q->ring, completions, STRIDE), &plain, sizeof(plain));
 	q->side.tail = q->side.head; /* both pushes finished */
 	__atomic_store_n(&q->ring->prod.tail, (uint32_t)q->side.tail, __ATOMIC_RELEASE);
-	cr_assert(cq_ring_take_arming(&q->side, false), "the solicited one became visible now");
+	cr_assert(cq_ring_take_arming(&q->side, false),
+		  "the solicited one became visible now, after %u others", completions);
 	cr_assert_eq(((const struct completion *)ring_client_peek(q->ring, STRIDE))->wr_id, 1);
+	cr_assert_not(cq_ring_take_arming(&q->side, false), "once");
 	free_cq(q);
+}
+
+/* An unfinished push of another lcore hides ours. The lcore that shows it must send the event. */
+Test(cq_ring, a_hidden_solicited_completion_wakes_when_it_is_shown)
+{
+	expect_a_late_wake_after(0);
+}
+
+/* However many completions came since the last solicited one, whose position is modulo 2^32. */
+Test(cq_ring, a_hidden_solicited_completion_wakes_after_many_others)
+{
+	expect_a_late_wake_after(0x80000010);
+	expect_a_late_wake_after(UINT32_MAX - 1); /* then it is where the last one was */
 }
 
 static struct cq *behind; /* its lcore has read the head, and is about to read the program's tail */
