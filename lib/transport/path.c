@@ -12,7 +12,7 @@
 #define FIRST	    1024u /* assumed octets of a packet before the first one */
 #define BETA	    4 / 5 /* Swift's: the part of the excess delay that counts */
 #define GAIN	    16u /* DCQCN's g is one in so many, for a round trip instead of 55 us */
-#define CALM_MOST   64u /* missed times of alpha that are made up for at once */
+#define CALM_STEPS  64u /* in so many at most, missed updates of alpha are made up for */
 #define TRUST	    (1 * TIME_S) /* after a loss or mark the network counts as full for so long */
 #define SCALE_FROM  16u /* packets: the target of smaller windows is higher */
 #define SCALE_STEP  3 / 8 /* ... by so much of what queues may add for each half */
@@ -269,16 +269,21 @@ static uint32_t gain(const struct path *p)
 	return GAIN * (uint32_t)(round_trip(p) / slot(p));
 }
 
-/* DCQCN's alpha decays in times without a CNP. */
+/*
+ * DCQCN's alpha decays in times without a CNP. Updates that were missed are made up for in steps:
+ * more of them together, if they are many.
+ */
 static void calm(struct path *p, nanotime now)
 {
+	uint64_t missed, step;
+
 	if (p->calm_at == 0 || now < p->calm_at)
 		return;
-	for (uint32_t i = 0; i < CALM_MOST && p->calm_at <= now; i++) {
-		p->alpha -= p->alpha / gain(p);
-		p->calm_at += slot(p);
-	}
-	p->calm_at = MAX_OF(p->calm_at, now);
+	missed = (now - p->calm_at) / slot(p) + 1;
+	p->calm_at += missed * slot(p);
+	step = (missed + CALM_STEPS - 1) / CALM_STEPS;
+	for (; missed > 0; missed -= MIN_OF(step, missed))
+		p->alpha -= p->alpha * MIN_OF(MIN_OF(step, missed), gain(p)) / gain(p);
 }
 
 /* A window takes a round trip. The pace never falls to a stop. */

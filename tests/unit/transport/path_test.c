@@ -261,6 +261,52 @@ Test(path, a_flood_of_cnps_does_not_stop_it)
 	cr_assert_gt(p.window, 40 * p.packet, "it recovers when the flood is over: %lu", p.window);
 }
 
+/* An hour of silence calms it, however short a time between two updates is. */
+Test(path, a_cnp_is_forgotten_in_silence)
+{
+	static const nanotime rtts[] = { 20 * US, 50 * US, 500 * US, TIME_MS, 10 * TIME_MS };
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(rtts); i++) {
+		nanotime now = TIME_S;
+		struct path p;
+
+		begin(&p);
+		for (uint32_t k = 0; k < 10; k++)
+			path_rtt(&p, rtts[i], now);
+		path_cnp(&p, now);
+		cr_assert_eq(p.alpha, ALPHA_ONE);
+		path_sent(&p, 1000, false, now + 3600 * TIME_S);
+		cr_expect_lt(p.alpha, ALPHA_ONE / 50, "%lu us: %u of %u are left", rtts[i] / US,
+			     p.alpha, ALPHA_ONE);
+	}
+}
+
+/* An update of alpha that is made up for counts as much as one that came in time. */
+Test(path, silence_calms_as_much_as_traffic)
+{
+	static const nanotime lengths[] = { 2 * TIME_MS, 5 * TIME_MS, 20 * TIME_MS, 60 * TIME_MS };
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+		nanotime now = TIME_S;
+		struct path busy, silent;
+		double off;
+
+		begin(&busy);
+		for (uint32_t k = 0; k < 10; k++)
+			path_rtt(&busy, TIME_MS, now);
+		path_cnp(&busy, now);
+		silent = busy;
+		for (nanotime t = 0; t <= lengths[i]; t += 50 * US) {
+			path_sent(&busy, 1000, false, now + t);
+			path_gone(&busy, 1000, true);
+		}
+		path_sent(&silent, 1000, false, now + lengths[i]);
+		off = ((double)busy.alpha - silent.alpha) / ALPHA_ONE;
+		cr_expect(off > -0.01 && off < 0.01, "%lu ms: %u and %u", lengths[i] / TIME_MS,
+			  busy.alpha, silent.alpha);
+	}
+}
+
 /* A bad cable is not congestion; a loss while round trips grow is. */
 Test(path, a_loss_without_delay_costs_nothing)
 {
