@@ -48,7 +48,7 @@ static void note(struct cq *cq, const struct completion *c)
 	if (c->from_srq != COMPLETION_UNSIGNALED)
 		__atomic_store_n(&qp->sq.signaled_polled, qp->sq.signaled_polled + 1,
 				 __ATOMIC_RELAXED);
-	if ((int32_t)(done - qp->sq.done) > 0)
+	if (work_is_after(&qp->sq, done, qp->sq.done))
 		__atomic_store_n(&qp->sq.done, done, __ATOMIC_RELAXED);
 }
 

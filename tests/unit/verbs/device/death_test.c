@@ -12,6 +12,7 @@
 #include "rig/endpoint.h"
 #include "rig/mortal_engine.h"
 #include "rig/waiting.h"
+#include "verbs/types.h"
 
 static struct endpoint e;
 
@@ -74,6 +75,23 @@ Test(death, a_busy_poller_finds_everything_flushed)
 			expect_flushed(&wc[i], 100 + (uint64_t)receives++);
 	}
 	cr_assert_eq(ibv_poll_cq(e.cq, 8, wc), 0, "each of them once");
+	endpoint_close(&e);
+}
+
+/* Between two polls a program may post any number of unsignaled requests, numbered modulo 2^32. */
+Test(death, what_was_polled_long_after_the_last_is_not_flushed)
+{
+	struct ibv_wc wc;
+
+	post_write(1);
+	qp_of(e.qp[0])->sq.done -= 0x80000001; /* as after so many unsignaled ones */
+	poll_completions(e.cq, &wc, 1, "WRITE");
+	cr_assert_eq(wc.status, IBV_WC_SUCCESS);
+	mortal_engine_kill();
+	post_write(2);
+	poll_completions(e.cq, &wc, 1, "what was not completed");
+	expect_flushed(&wc, 2);
+	cr_assert_eq(ibv_poll_cq(e.cq, 1, &wc), 0, "nothing else");
 	endpoint_close(&e);
 }
 
