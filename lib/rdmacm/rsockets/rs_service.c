@@ -11,7 +11,7 @@
 
 static pthread_mutex_t service_lock = PTHREAD_MUTEX_INITIALIZER;
 static int epoll = -1;
-static pid_t pid;
+static pid_t pid; /* of the process whose thread runs; 0: none does */
 
 static void serve(int owner)
 {
@@ -64,7 +64,8 @@ static int start_thread(void)
 
 /*
  * Called in the child of a fork. Closes the parent's descriptor now, because later the program may
- * have closed it and opened a file of that number.
+ * have closed it and opened a file of that number. The child may have its parent's pid, in a
+ * namespace of its own.
  */
 static void forget(void)
 {
@@ -72,6 +73,7 @@ static void forget(void)
 	if (epoll >= 0)
 		close(epoll);
 	epoll = -1;
+	pid = 0;
 }
 
 static AT_LOAD(LOAD_RSOCKETS) void prepare_for_forks(void)

@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A fork that begins before the library's first call. The program's own handler runs before the
+ * Forks whose moment or number is a rare one. Runs with an engine at $UROCE_SOCKET.
+ *
+ * A fork that begins before the library's first call: the program's own handler runs before the
  * library's, and begins that call in another thread. librdmacm opens the device within it, under its
- * lock, by this file's ibv_open_device. Runs with an engine at $UROCE_SOCKET.
+ * lock, by this file's ibv_open_device.
+ *
+ * A child with its parent's pid, which is the first process of a PID namespace, as the parent is of
+ * another one: this file's getpid says so.
  */
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
+#include <rdma/rsocket.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +36,13 @@ __attribute__((visibility("default"))) struct ibv_context *ibv_open_device(
 	if (__atomic_add_fetch(&opening, 1, __ATOMIC_RELEASE) == 1)
 		usleep(HELD_US); /* the fork comes now, or waits for the lock */
 	return real(device);
+}
+
+static pid_t shown; /* 0: the real one */
+
+__attribute__((visibility("default"))) pid_t getpid(void)
+{
+	return shown != 0 ? shown : (pid_t)syscall(SYS_getpid);
 }
 
 static int create_and_destroy(void)
@@ -68,4 +84,43 @@ Test(first_fork, finds_the_lock_of_ids_free, .timeout = 60)
 	cr_assert_eq(status, 0, "the child ended with %#x (0xe: it hung)", (unsigned int)status);
 	cr_assert_eq(pthread_join(beginner, &failed), 0);
 	cr_assert_null(failed);
+}
+
+/* Runs in a child that has the pid of this process: 0, or the number of the step that failed. */
+static int in_a_namesake(int (*steps)(void *argument), void *argument)
+{
+	int status = -1;
+	pid_t child;
+
+	shown = getpid();
+	child = fork();
+	if (child == 0) {
+		alarm(CHILD_TIME);
+		_exit(steps(argument));
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status), "the child ended with %#x (0xe: it hung)",
+		  (unsigned int)status);
+	return WEXITSTATUS(status);
+}
+
+/* 0 or an errno. */
+static int listen_anywhere(void *unused)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int s = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	if (s < 0 || rbind(s, (struct sockaddr *)&any, sizeof(any)) != 0 || rlisten(s, 1) != 0)
+		return errno;
+	return 0;
+}
+
+Test(first_fork, gives_a_namesake_its_own_thread, .timeout = 60)
+{
+	int error = listen_anywhere(NULL);
+
+	cr_assert_eq(error, 0, "%s", strerror(error));
+	error = in_a_namesake(listen_anywhere, NULL);
+	cr_expect_eq(error, 0, "the child's rsockets: %s", strerror(error));
 }
