@@ -22,6 +22,8 @@ static void after_fork_parent(void)
 
 static void after_fork_child(void)
 {
+	for (struct cm_device *d = devices; d != NULL; d = d->next)
+		d->inherited = true;
 	channels_forked();
 	ids_forked();
 	pthread_mutex_unlock(&cm_lock);
@@ -54,7 +56,6 @@ static struct cm_device *open_device(struct ibv_device *ibv)
 		d->max_responder_resources = octet_of(attr.max_qp_rd_atom);
 		d->max_initiator_depth = octet_of(attr.max_qp_init_rd_atom);
 	}
-	d->pid = getpid();
 	d->next = devices;
 	devices = d;
 	return d;

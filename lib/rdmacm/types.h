@@ -40,7 +40,7 @@ struct cm_device {
 	struct ibv_pd *pd; /* default domain for queue pairs; NULL: not needed yet */
 	struct ibv_xrcd *xrcd; /* default XRC domain, likewise */
 	uint8_t max_responder_resources, max_initiator_depth;
-	pid_t pid; /* the process that opened it; the child of a fork opens its own */
+	bool inherited; /* a parent opened it; the child of a fork opens its own */
 	struct handle_map ids; /* by handle: struct id * */
 	struct cm_device *next;
 };
@@ -133,7 +133,7 @@ static inline bool is_datagram(const struct id *id)
 struct cm_device *device_home(void);
 static inline bool device_is_inherited(const struct cm_device *d)
 {
-	return d->pid != getpid();
+	return d->inherited;
 }
 
 #define COMMAND(device, WHAT, request, reply)                                   \

@@ -124,3 +124,22 @@ Test(first_fork, gives_a_namesake_its_own_thread, .timeout = 60)
 	error = in_a_namesake(listen_anywhere, NULL);
 	cr_expect_eq(error, 0, "the child's rsockets: %s", strerror(error));
 }
+
+static int takes_no_event(void *channel)
+{
+	struct rdma_cm_event *event;
+
+	errno = 0;
+	return rdma_get_cm_event(channel, &event) == -1 ? errno : 0;
+}
+
+Test(first_fork, gives_a_namesake_no_events_of_its_parent, .timeout = 60)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	int error;
+
+	cr_assert_not_null(channel);
+	error = in_a_namesake(takes_no_event, channel);
+	cr_expect_eq(error, ENODEV, "the child's copy of a channel: %s", strerror(error));
+	rdma_destroy_event_channel(channel);
+}
