@@ -28,6 +28,7 @@
 #include "client/locate.h"
 #include "client/log.h"
 #include "client/message.h"
+#include "queue/cancel.h"
 
 #define CHECK_EVERY 64u /* calls of empty_poll: about 1,000 empty polls */
 
@@ -114,9 +115,12 @@ static int socket_command(struct carrier *c, enum command what, struct command_r
 static bool connection_ended(struct carrier_socket *s)
 {
 	char octet;
+	int cancel = cancel_off(); /* the thread that polls holds the lock of its CQ */
 	ssize_t n = recv(s->fd, &octet, 1, MSG_PEEK | MSG_DONTWAIT);
+	bool ended = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 
-	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+	cancel_restore(cancel);
+	return ended;
 }
 
 static void check_heartbeat(struct carrier_socket *s)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "client/log.h"
+#include "queue/cancel.h"
 #include "verbs/events.h"
 #include "verbs/private_node.h"
 #include "verbs/queues/raw.h"
@@ -47,7 +48,7 @@ void events_silence(int fd, int *idle_fd)
 {
 	/* several threads may see the end of file at once */
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	int pair[2];
+	int pair[2], cancel = cancel_off();
 
 	pthread_mutex_lock(&lock);
 	if (*idle_fd < 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
@@ -59,6 +60,7 @@ void events_silence(int fd, int *idle_fd)
 		close(pair[0]);
 	}
 	pthread_mutex_unlock(&lock);
+	cancel_restore(cancel);
 }
 
 int events_end(int fd, int *idle_fd)

@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 
 #include "base/reason.h"
+#include "queue/cancel.h"
 #include "verbs/queues/flush.h"
 
 /* Whether a is before b, modulo 2^32. */
@@ -148,7 +149,7 @@ void flush_armed(struct cq *cq)
 {
 	struct channel_message message = { .cookie = cq->object.id };
 	bool pending = true;
-	int idle_fd;
+	int idle_fd, cancel;
 
 	/* Before the channel is silenced, its end of file wakes the program. */
 	if (cq->channel == NULL)
@@ -160,6 +161,7 @@ void flush_armed(struct cq *cq)
 	}
 	if (!pending)
 		return;
+	cancel = cancel_off();
 	verbs_objects_lock();
 	/*
 	 * Acquire: pairs with the release in events.c. poll.c says more about the words of work
@@ -169,4 +171,5 @@ void flush_armed(struct cq *cq)
 	cq->told_gone = idle_fd >= 0 && send(idle_fd, &message, sizeof(message),
 					     MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(message);
 	verbs_objects_unlock();
+	cancel_restore(cancel);
 }

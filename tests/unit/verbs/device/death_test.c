@@ -215,6 +215,82 @@ Test(death, a_dead_channel_sends_an_event_when_armed)
 	endpoint_close(&e);
 }
 
+/* ---- a cancellation is pending in a call under a lock of the library ---- */
+
+/* Not a cancellation point, so the thread does not end in it. */
+static int arm_cancelled(void *cq)
+{
+	pthread_cancel(pthread_self());
+	return ibv_req_notify_cq(cq, 0) == 0;
+}
+
+Test(death, a_cancelled_thread_that_arms_keeps_no_lock)
+{
+	struct waiting w;
+
+	mortal_engine_kill();
+	expect_gone_at_once();
+	post_receives(e.qp[1], 1);
+	waiting_start(&w, "ibv_req_notify_cq", arm_cancelled, e.cq);
+	waiting_end(&w);
+	cr_assert_eq(w.result, 1, "the thread ended in ibv_req_notify_cq");
+	cr_expect_eq(get_cq_event(e.channel), 0, "%s", strerror(errno));
+	endpoint_close(&e);
+}
+
+static int poll_cancelled(void *cq)
+{
+	struct ibv_wc wc;
+	int n;
+
+	pthread_cancel(pthread_self());
+	do
+		n = ibv_poll_cq(cq, 1, &wc);
+	while (n == 0);
+	return n;
+}
+
+/* It finds the end of the engine's socket, because the heartbeat is late. */
+Test(death, a_cancelled_thread_that_polls_keeps_no_lock)
+{
+	struct waiting w;
+	struct ibv_wc wc;
+
+	post_receives(e.qp[1], 2);
+	mortal_engine_kill();
+	waiting_start(&w, "ibv_poll_cq", poll_cancelled, e.cq);
+	waiting_end(&w);
+	cr_assert_eq(w.result, 1, "the thread ended in ibv_poll_cq");
+	poll_completions(e.cq, &wc, 1, "the other flushed receive");
+	expect_flushed(&wc, 101);
+	endpoint_close(&e);
+}
+
+static bool cancels; /* the thread that makes the descriptor mute */
+
+__attribute__((visibility("default"))) int socketpair(int domain, int type, int protocol,
+						      int pair[2])
+{
+	if (cancels)
+		pthread_cancel(pthread_self());
+	cancels = false;
+	return (int)syscall(SYS_socketpair, domain, type, protocol, pair);
+}
+
+Test(death, a_thread_that_is_cancelled_at_the_end_of_a_channel_keeps_no_lock)
+{
+	struct waiting w;
+
+	mortal_engine_kill();
+	cancels = true;
+	waiting_start(&w, "ibv_get_cq_event", get_cq_event, e.channel);
+	waiting_end(&w);
+	cr_assert(!cancels, "the library makes no mute descriptor");
+	cr_assert_eq(w.result, -1, "the thread ended while it held the lock");
+	expect_gone_at_once();
+	endpoint_close(&e);
+}
+
 static void (*before_reply)(void);
 
 /* The library waits here for the reply to a command. */
