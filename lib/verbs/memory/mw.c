@@ -10,6 +10,7 @@
 
 #include "verbs/memory/domain.h"
 #include "verbs/memory/mr.h"
+#include "verbs/queues/flush.h"
 #include "verbs/queues/qp.h"
 
 struct mw {
@@ -132,6 +133,7 @@ static int post_bind(struct qp *qp, struct ibv_mw *mw, const struct ibv_mw_bind 
 int verbs_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
 	struct qp *qp = qp_of(ibv);
+	struct cq *wakes = NULL;
 	int error;
 
 	if (ibv == NULL ||
@@ -142,6 +144,10 @@ int verbs_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bin
 		return EINVAL;
 	queue_lock(&qp->sq.lock);
 	error = post_bind(qp, mw, bind);
+	if (error == 0)
+		wakes = flush_posted(qp->init.send_cq);
 	queue_unlock(&qp->sq.lock);
+	if (wakes != NULL)
+		flush_armed(wakes);
 	return error;
 }

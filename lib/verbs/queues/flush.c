@@ -123,6 +123,7 @@ static void find_pending(struct verbs_object *o, void *argument)
 		return;
 	}
 	if (is_pending(cq)) {
+		cq_page_disarm(cq->page);
 		cq->told_gone = true;
 		o->comp_delivered++;
 		s->found = cq;
@@ -159,7 +160,7 @@ void flush_armed(struct cq *cq)
 		pending = is_pending(cq);
 		queue_unlock(&cq->lock);
 	}
-	if (!pending)
+	if (!pending || !cq_page_disarm(cq->page))
 		return;
 	cancel = cancel_off();
 	verbs_objects_lock();

@@ -9,6 +9,7 @@
 #include "queue/fence.h"
 #include "verbs/memory/domain.h"
 #include "verbs/memory/mw.h"
+#include "verbs/queues/flush.h"
 #include "verbs/queues/qp.h"
 #include "verbs/queues/raw.h"
 #include "verbs/queues/recv.h"
@@ -314,6 +315,7 @@ int verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_
 {
 	struct qp *qp = qp_of(ibv);
 	struct ibv_send_wr *first = wr;
+	struct cq *wakes = NULL;
 	int error = 0;
 
 	queue_lock(&qp->sq.lock);
@@ -325,9 +327,13 @@ int verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_
 		}
 		wr = wr->next;
 	}
-	if (wr != first)
+	if (wr != first) {
 		qp_ring_doorbell(qp);
+		wakes = flush_posted(qp->init.send_cq);
+	}
 	queue_unlock(&qp->sq.lock);
+	if (wakes != NULL)
+		flush_armed(wakes);
 	return error;
 }
 
@@ -366,6 +372,7 @@ int verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
 {
 	struct qp *qp = qp_of(ibv);
 	struct ibv_recv_wr *first = wr;
+	struct cq *wakes = NULL;
 	int error = 0;
 
 	queue_lock(&qp->rq.lock);
@@ -379,8 +386,12 @@ int verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
 		}
 		wr = wr->next;
 	}
-	if (wr != first)
+	if (wr != first) {
 		ring_if_flushing(qp);
+		wakes = flush_posted(qp->init.recv_cq);
+	}
 	queue_unlock(&qp->rq.lock);
+	if (wakes != NULL)
+		flush_armed(wakes);
 	return error;
 }

@@ -9,6 +9,7 @@
 
 #include "verbs/memory/domain.h"
 #include "verbs/memory/mw.h"
+#include "verbs/queues/flush.h"
 #include "verbs/queues/qp.h"
 #include "verbs/queues/raw.h"
 
@@ -302,11 +303,17 @@ static int post_batch(struct qp *qp)
 static int wr_complete(struct ibv_qp_ex *ibv)
 {
 	struct qp *qp = own(ibv);
+	struct cq *wakes = NULL;
 	int error = qp->batch_error;
 
-	if (error == 0 && qp->batch_count > 0)
+	if (error == 0 && qp->batch_count > 0) {
 		error = post_batch(qp);
+		if (error == 0)
+			wakes = flush_posted(qp->init.send_cq);
+	}
 	queue_unlock(&qp->sq.lock);
+	if (wakes != NULL)
+		flush_armed(wakes);
 	return error;
 }
 

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "rig/endpoint.h"
 #include "rig/mortal_engine.h"
 #include "rig/waiting.h"
@@ -212,6 +213,86 @@ Test(death, a_dead_channel_sends_an_event_when_armed)
 		poll_completions(e.cq, &wc, 1, "the flushed receive");
 		expect_gone_at_once();
 	}
+	endpoint_close(&e);
+}
+
+static void post_receive(struct ibv_qp *unused)
+{
+	post_receives(e.qp[1], 1);
+}
+
+static void post_send(struct ibv_qp *unused)
+{
+	post_write(100);
+}
+
+static void post_batch(struct ibv_qp *extended)
+{
+	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(extended);
+
+	ibv_wr_start(qp);
+	qp->wr_id = 100;
+	qp->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(qp);
+	cr_assert_eq(ibv_wr_complete(qp), 0);
+}
+
+static struct ibv_mw *window;
+
+static void bind_window(struct ibv_qp *unused)
+{
+	struct ibv_mw_bind bind = { .wr_id = 100, .send_flags = IBV_SEND_SIGNALED };
+
+	cr_assert_eq(ibv_bind_mw(e.qp[0], window, &bind), 0);
+}
+
+static struct ibv_qp *connect_extended(void)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = e.cq,
+		.recv_cq = e.cq,
+		.cap = { .max_send_wr = 8, .max_send_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = e.pd,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(e.context, &init);
+
+	cr_assert_not_null(qp, "%m");
+	cr_assert_eq(endpoint_connect(&e, qp, qp->qp_num), 0);
+	return qp;
+}
+
+/* As when one thread waits in epoll(7) and another one posts. */
+Test(death, a_post_sends_an_event_to_whoever_armed_a_dead_channel)
+{
+	void (*const post[])(struct ibv_qp *) = { post_receive, post_send, post_batch,
+						  bind_window };
+	struct pollfd p = { .fd = e.channel->fd, .events = POLLIN };
+	struct ibv_qp *extended = connect_extended();
+	struct ibv_wc wc[2];
+
+	window = ibv_alloc_mw(e.pd, IBV_MW_TYPE_1);
+	cr_assert_not_null(window, "%m");
+	cr_assert_eq(fcntl(e.channel->fd, F_SETFL, O_NONBLOCK), 0);
+	mortal_engine_kill();
+	cr_assert_eq(get_cq_event(e.channel), -1);
+	for (size_t i = 0; i < ARRAY_SIZE(post); i++) {
+		cr_assert_eq(ibv_poll_cq(e.cq, 1, wc), 0);
+		cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
+		cr_assert_eq(poll(&p, 1, 0), 0, "there is nothing to poll yet");
+		post[i](extended);
+		cr_assert_eq(poll(&p, 1, 0), 1, "post %zu wakes nobody", i);
+		cr_expect_eq(get_cq_event(e.channel), 0, "%s", strerror(errno));
+		post[i](extended);
+		cr_expect_eq(poll(&p, 1, 0), 0, "post %zu: one event for one arming", i);
+		poll_completions(e.cq, wc, 2, "what was posted");
+		expect_flushed(&wc[0], 100);
+		expect_flushed(&wc[1], 100);
+	}
+	cr_expect_eq(ibv_dealloc_mw(window), 0);
+	cr_expect_eq(ibv_destroy_qp(extended), 0);
 	endpoint_close(&e);
 }
 
