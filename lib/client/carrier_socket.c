@@ -224,7 +224,7 @@ void carrier_socket_abandon(struct carrier *c)
 int carrier_socket_query(const char *path, struct reply_device *out)
 {
 	struct request_empty request = { 0 };
-	int fd = message_connect(path);
+	int fd = message_connect_within(path, LIMIT_QUERY_WAIT);
 	int error;
 
 	if (fd < 0) {

@@ -45,23 +45,60 @@ uint64_t message_proof_at(void)
 	return getauxval(AT_RANDOM);
 }
 
-int message_connect(const char *path)
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* For calls that this connection blocks in: connect(2) and sendmsg(2), or recvmsg(2). */
+static void limit_wait(int fd, int option, int64_t ms)
+{
+	const struct timeval wait = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+
+	setsockopt(fd, SOL_SOCKET, option, &wait, sizeof(wait));
+}
+
+/* A stopped engine accepts nothing: once its queue of connections is full, connect(2) waits. */
+static int connect_within(int fd, const char *path, int timeout_ms)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int64_t until = now_ms() + timeout_ms, left;
+
+	strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
+	while ((left = until - now_ms()) > 0) {
+		limit_wait(fd, SO_SNDTIMEO, left);
+		if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+			return 0;
+		if (errno != EINTR && errno != EAGAIN)
+			return errno;
+	}
+	return ETIMEDOUT;
+}
+
+int message_connect_within(const char *path, int timeout_ms)
+{
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct timeval wait = { .tv_sec = LIMIT_COMMAND_WAIT / 1000 };
-	int saved;
+	int error;
 
 	if (fd < 0)
 		return -1;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)); /* receive_reply */
-	strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
-		return fd;
-	saved = errno;
-	close(fd);
-	errno = saved;
-	return -1;
+	error = connect_within(fd, path, timeout_ms);
+	if (error != 0) {
+		close(fd);
+		errno = error;
+		return -1;
+	}
+	limit_wait(fd, SO_SNDTIMEO, LIMIT_COMMAND_WAIT);
+	limit_wait(fd, SO_RCVTIMEO, LIMIT_COMMAND_WAIT); /* receive_reply */
+	return fd;
+}
+
+int message_connect(const char *path)
+{
+	return message_connect_within(path, LIMIT_COMMAND_WAIT);
 }
 
 static int send_request(int fd, const struct command_request *request, size_t bytes,
@@ -91,6 +128,8 @@ static int send_request(int fd, const struct command_request *request, size_t by
 	} while (n < 0 && errno == EINTR);
 	if (n == (ssize_t)bytes)
 		return 0;
+	if (errno == EAGAIN)
+		return ETIMEDOUT; /* the engine has not read earlier requests */
 	return errno == EPIPE || errno == ECONNRESET ? ENODEV : errno;
 }
 
@@ -119,14 +158,6 @@ static void take_descriptors(struct msghdr *message, struct carrier_descriptors 
 				close(fd);
 		}
 	}
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 static int wait_readable(int fd, int64_t until)

@@ -8,7 +8,12 @@
 
 #include "protocol/carrier.h"
 
-/* A new connection, or -1 with errno. Close-on-exec. */
+/*
+ * A new connection, or -1 with errno; ETIMEDOUT: the engine does not accept it in that time.
+ * Close-on-exec.
+ */
+int message_connect_within(const char *path, int timeout_ms);
+/* ... within LIMIT_COMMAND_WAIT. */
 int message_connect(const char *path);
 
 /*

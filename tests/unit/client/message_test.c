@@ -4,8 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "client/message.h"
@@ -254,6 +258,82 @@ Test(message, late_replies_do_not_prolong_the_wait, .init = make_pair)
 	__atomic_store_n(&over, true, __ATOMIC_RELEASE);
 	pthread_join(sender, &in_time);
 	cr_assert_not_null(in_time, "it waited until no more replies came");
+}
+
+/* ---- an engine that is stopped ---- */
+
+static int listener;
+
+/* It never accepts, and its queue is full. */
+static void listen_in_vain(char *path, size_t octets)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int tries = 0;
+
+	snprintf(path, octets, "/tmp/uroce-message-%d", (int)getpid());
+	strcpy(a.sun_path, path);
+	unlink(path);
+	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	cr_assert_eq(bind(listener, (struct sockaddr *)&a, sizeof(a)), 0, "%m");
+	cr_assert_eq(listen(listener, 0), 0);
+	for (;;) {
+		int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+		cr_assert_lt(tries++, 100, "the queue never becomes full");
+		if (connect(fd, (struct sockaddr *)&a, sizeof(a)) != 0)
+			break; /* the others stay open, because the test ends soon */
+	}
+	cr_assert_eq(errno, EAGAIN, "%m");
+}
+
+Test(message, connecting_to_a_stopped_engine_is_a_timeout, .timeout = 30)
+{
+	char path[64];
+
+	listen_in_vain(path, sizeof(path));
+	cr_expect_eq(message_connect_within(path, 20), -1);
+	cr_expect_eq(errno, ETIMEDOUT, "%m");
+	unlink(path);
+}
+
+static uint32_t signals;
+
+static void on_signal(int number)
+{
+	signals++;
+}
+
+/* Signals neither end the wait nor prolong it. */
+Test(message, signals_do_not_change_how_long_connecting_waits, .timeout = 30)
+{
+	const struct itimerval every = { { .tv_usec = 10000 }, { .tv_usec = 10000 } },
+			       never = { 0 };
+	struct sigaction action = { .sa_handler = on_signal };
+	char path[64];
+
+	listen_in_vain(path, sizeof(path));
+	cr_assert_eq(sigaction(SIGALRM, &action, NULL), 0);
+	cr_assert_eq(setitimer(ITIMER_REAL, &every, NULL), 0);
+	cr_expect_eq(message_connect_within(path, 200), -1);
+	cr_expect_eq(errno, ETIMEDOUT, "%m");
+	cr_assert_eq(setitimer(ITIMER_REAL, &never, NULL), 0);
+	cr_expect_gt(signals, 0);
+	unlink(path);
+}
+
+/* As after many commands that timed out. */
+Test(message, a_request_that_the_engine_does_not_read_is_a_timeout, .init = make_pair,
+     .timeout = 30)
+{
+	const struct timeval wait = { .tv_usec = 20000 };
+	struct request_handle request = { .handle = 7 };
+	struct reply_handle reply;
+
+	cr_assert_eq(setsockopt(ours, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)), 0);
+	while (send(ours, &request, sizeof(request), MSG_DONTWAIT) > 0)
+		;
+	cr_assert_eq(errno, EAGAIN, "%m");
+	cr_expect_eq(ask(1, &reply, NULL), ETIMEDOUT);
 }
 
 Test(message, a_missing_reply_is_a_timeout, .init = make_pair)
