@@ -325,6 +325,8 @@ bool attachment_promotes(struct attachment *c)
 	uint32_t answer = __atomic_load_n(&c->promotion, __ATOMIC_ACQUIRE);
 	int fd;
 
+	if (c->stale)
+		return false; /* no registration would succeed */
 	if (answer != PROMOTION_NOT_ASKED)
 		return answer == PROMOTION_YES;
 	/* Before our lock is taken: promotion has its own lock, and fork handlers take both. */

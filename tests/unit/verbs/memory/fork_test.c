@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads call verbs while another one forks. Runs with an engine at $UROCE_SOCKET. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -335,4 +337,60 @@ Test(forks, a_child_has_no_descriptors_that_wake_lcores)
 	cr_expect_eq(status, 0, "it has more than the %u that were there", before);
 	cr_expect_eq(ibv_close_device(context), 0);
 	cr_expect_eq(event_descriptors(), before, "they are closed with the device");
+}
+
+static uint32_t promoted_mappings(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[512];
+	uint32_t n = 0;
+
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+		n += strstr(line, "uroce-promoted") != NULL;
+	if (f != NULL)
+		fclose(f);
+	return n;
+}
+
+/* The exit status of a child that registers memory in a protection domain of its parent. */
+static int register_as_child(struct ibv_pd *pd)
+{
+	void *memory =
+		mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint32_t before;
+
+	if (memory == MAP_FAILED)
+		return 1;
+	memset(memory, 1, LENGTH);
+	before = promoted_mappings();
+	errno = 0;
+	if (ibv_reg_mr(pd, memory, LENGTH, IBV_ACCESS_LOCAL_WRITE) != NULL || errno != ENODEV)
+		return 2;
+	return promoted_mappings() == before ? 0 : 3;
+}
+
+Test(forks, memory_that_a_child_cannot_register_is_not_promoted)
+{
+	struct ibv_context *context = open_first();
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	void *memory = aligned_alloc(4096, LENGTH);
+	struct ibv_mr *mr;
+	int status;
+	pid_t child;
+
+	cr_assert(pd != NULL && memory != NULL);
+	memset(memory, 1, LENGTH);
+	mr = ibv_reg_mr(pd, memory, LENGTH, IBV_ACCESS_LOCAL_WRITE);
+	cr_assert_not_null(mr, "%m");
+	cr_assert_gt(promoted_mappings(), 0);
+	child = fork();
+	if (child == 0)
+		_exit(register_as_child(pd));
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0, "%#x (0x200: no ENODEV, 0x300: it is promoted)",
+		     (unsigned int)status);
+	cr_expect_eq(ibv_dereg_mr(mr), 0);
+	cr_expect_eq(ibv_dealloc_pd(pd), 0);
+	cr_expect_eq(ibv_close_device(context), 0);
+	free(memory);
 }
