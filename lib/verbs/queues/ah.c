@@ -8,15 +8,16 @@
 #include <unistd.h>
 
 #include "client/log.h"
+#include "queue/cancel.h"
 #include "verbs/queues/qp.h"
 
 struct ah {
 	struct ibv_ah ibv;
 };
 
-/* Waits until the engine has resolved the next hop. `ask`: the command that asks for the state. */
-static int wait_resolved(struct attachment *c, enum command ask, struct command_request *request,
-			 size_t octets, struct reply_ah *reply)
+static int wait_while_resolving(struct attachment *c, enum command ask,
+				struct command_request *request, size_t octets,
+				struct reply_ah *reply)
 {
 	uint32_t waited_us = 0;
 	int error = 0;
@@ -35,6 +36,19 @@ static int wait_resolved(struct attachment *c, enum command ask, struct command_
 	if (error != 0)
 		return error;
 	return reply->state == AH_UNREACHABLE ? EHOSTUNREACH : 0;
+}
+
+/*
+ * Waits until the engine has resolved the next hop. `ask`: the command that asks for the state. Not a
+ * cancellation point, because the engine would keep the handle.
+ */
+static int wait_resolved(struct attachment *c, enum command ask, struct command_request *request,
+			 size_t octets, struct reply_ah *reply)
+{
+	int cancel = cancel_off(), error = wait_while_resolving(c, ask, request, octets, reply);
+
+	cancel_restore(cancel);
+	return error;
 }
 
 static int create_in_engine(struct ibv_pd *pd, const struct ibv_ah_attr *attr, uint32_t *handle)

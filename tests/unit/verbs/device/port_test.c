@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -319,5 +320,44 @@ Test(port, events_wait_until_the_program_reads, .timeout = 120)
 	cr_expect_eq(ibv_destroy_srq(init.srq), 0);
 	cr_expect_eq(ibv_destroy_cq(cq), 0);
 	cr_expect_eq(ibv_dealloc_pd(pd), 0);
+	cr_expect_eq(ibv_close_device(context), 0);
+}
+
+/* A stack frame that the address sanitizer has poisoned stays so if the thread ends in it. */
+#define ENDS_HERE __attribute__((no_sanitize_address))
+
+struct creation {
+	struct ibv_pd *pd;
+	int error; /* of ibv_create_ah; -1: it did not return */
+};
+
+static ENDS_HERE void *create_cancelled(void *argument)
+{
+	struct creation *c = argument;
+	struct ibv_ah_attr attr = {
+		.is_global = 1,
+		.port_num = 1,
+		.grh = { .dgid = ipv4_gid(10, 77, 0, 99), .sgid_index = GID_INDEX, .hop_limit = 64 }
+	};
+
+	pthread_cancel(pthread_self());
+	errno = 0;
+	ibv_create_ah(c->pd, &attr);
+	c->error = errno;
+	return NULL;
+}
+
+/* Otherwise the engine would keep the handle in the domain. */
+Test(port, a_thread_that_waits_for_a_neighbour_is_not_cancelled, .timeout = 60)
+{
+	struct ibv_context *context = open_only_device();
+	struct creation c = { .pd = ibv_alloc_pd(context), .error = -1 };
+	pthread_t thread;
+
+	cr_assert_not_null(c.pd);
+	cr_assert_eq(pthread_create(&thread, NULL, create_cancelled, &c), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(c.error, EHOSTUNREACH, "%d (-1: the thread ended in ibv_create_ah)", c.error);
+	cr_expect_eq(ibv_dealloc_pd(c.pd), 0, "a handle is left in it");
 	cr_expect_eq(ibv_close_device(context), 0);
 }
