@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "queue/cancel.h"
 #include "verbs/device.h"
 #include "verbs/memory/mw.h"
 #include "verbs/private_node.h"
@@ -268,6 +269,7 @@ EXPORT bool uroce_context_gone(struct ibv_context *context)
 EXPORT int ibv_close_device(struct ibv_context *context)
 {
 	struct context *c = context_of(context);
+	int cancel = cancel_off();
 
 	attachment_command_handle(c->attachment, COMMAND_CLOSE_CONTEXT, c->handle);
 	verbs_object_leave(&c->object);
@@ -277,5 +279,6 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 	close_descriptor(&c->token_fd);
 	close_descriptor(&c->idle_fd);
 	context_drop(c);
+	cancel_restore(cancel);
 	return 0;
 }

@@ -168,3 +168,31 @@ Test(cancel, while_an_event_is_not_acknowledged)
 	rdma_ack_cm_event(event);
 	rdma_destroy_event_channel(channel);
 }
+
+static bool closed;
+
+static ENDS_HERE void *close_device(void *context)
+{
+	pthread_cancel(pthread_self());
+	ibv_close_device(context);
+	closed = true;
+	pthread_testcancel();
+	return NULL;
+}
+
+Test(cancel, in_a_call_that_closes_the_device)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	unsigned int before = descriptors();
+	struct ibv_context *context;
+	pthread_t thread;
+
+	cr_assert(list != NULL && list[0] != NULL);
+	context = ibv_open_device(list[0]);
+	cr_assert_not_null(context, "%m");
+	cr_assert_eq(pthread_create(&thread, NULL, close_device, context), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect(closed, "the thread ended in ibv_close_device");
+	cr_expect_eq(descriptors(), before);
+	ibv_free_device_list(list);
+}
