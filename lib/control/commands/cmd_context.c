@@ -8,13 +8,17 @@
 
 #include "control/control.h"
 
+/*
+ * The engine never reads. What a program sent would lie in the engine's end until close(2) drops it, and with it
+ * descriptors that hold up the thread which drops them.
+ */
 int event_pair(int *ours, int *theirs)
 {
 	int fd[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd) != 0)
 		return errno;
-	if (fcntl(fd[0], F_SETFL, O_NONBLOCK) != 0) {
+	if (shutdown(fd[0], SHUT_RD) != 0 || fcntl(fd[0], F_SETFL, O_NONBLOCK) != 0) {
 		int error = errno;
 
 		close(fd[0]);

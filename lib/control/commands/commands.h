@@ -192,7 +192,9 @@ void device_describe(const struct engine *e, struct reply_device *d);
 /* The node GUID, octets in network order. */
 uint64_t guid_of_mac(const struct mac *m);
 
-/* A socketpair for events: *ours is non-blocking, *theirs blocks. 0 or an errno. */
+/*
+ * A socketpair for events: *ours is non-blocking and takes nothing, *theirs blocks. 0 or an errno.
+ */
 int event_pair(int *ours, int *theirs);
 /*
  * The common part of completion and event channels: reserves a handle, to be published, and opens a

@@ -285,6 +285,72 @@ Test(control_descriptors, a_socket_that_lingers_behind_a_reset)
 	cr_expect_lt(longest, STALL_MS, "%.1f ms", longest);
 }
 
+/* ---- against the stream: from the program's end of a channel of events ---- */
+
+#define LINGER_S 3 /* longer than anybody may wait, and not for ever */
+
+static void pass_from_end(int theirs)
+{
+	const struct linger linger = { 1, LINGER_S };
+	int passed = lingering_socket();
+
+	cr_assert_geq(passed, 0);
+	cr_assert_eq(setsockopt(passed, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	send_with_descriptor(theirs, COMMAND_DEVICE, request_size(COMMAND_DEVICE), passed, 1);
+	close(passed);
+}
+
+/* The program's end of a new channel, whose handle replaces that of what it is made of. */
+static int make_end(int fd, enum command make, uint32_t *handle)
+{
+	struct request_handle q = { .handle = *handle };
+	struct carrier_descriptors out = { 0 };
+	struct reply_handle r;
+
+	cr_assert_eq(ask(fd, make, &q.h, request_size(make), &r.h, sizeof(r), NULL, &out), 0);
+	for (uint32_t i = 1; i < out.count; i++)
+		close(out.fd[i]);
+	*handle = r.handle;
+	return out.fd[0];
+}
+
+/* The engine closes its end of the channel while another program's commands are measured. */
+static void attack_from_end(int fd, enum command make, uint32_t of, enum command destroy)
+{
+	struct request_handle q = { .h = { COMMAND_MAGIC, COMMAND_VERSION, (uint16_t)destroy,
+					   sizeof(q), 7 },
+				    .handle = of };
+	int theirs = make_end(fd, make, &q.handle);
+	double longest;
+
+	pass_from_end(theirs);
+	cr_assert_eq(send(fd, &q, sizeof(q), MSG_NOSIGNAL), (ssize_t)sizeof(q));
+	longest = longest_command();
+	cr_expect_lt(longest, STALL_MS, "%.1f ms", longest);
+	close(theirs);
+	close(fd);
+}
+
+/* hostile H-119: the engine's end may hold descriptors that only its close(2) drops. */
+Test(control_descriptors, a_socket_that_lingers_in_a_completion_channel)
+{
+	int fd = attach();
+
+	attack_from_end(fd, COMMAND_CREATE_CHANNEL, open_context(fd), COMMAND_DESTROY_CHANNEL);
+}
+
+/* hostile H-119: the channel of asynchronous events. */
+Test(control_descriptors, a_socket_that_lingers_in_a_context)
+{
+	attack_from_end(attach(), COMMAND_OPEN_CONTEXT, 0, COMMAND_CLOSE_CONTEXT);
+}
+
+/* hostile H-119: the channel of connection events. */
+Test(control_descriptors, a_socket_that_lingers_in_a_connection_channel)
+{
+	attack_from_end(attach(), COMMAND_CM_CREATE_CHANNEL, 0, COMMAND_CM_DESTROY_CHANNEL);
+}
+
 /* hostile H-119: the engine looks at the memory of a program that says HELLO; it may never answer */
 Test(control_descriptors, a_program_whose_memory_is_mute)
 {
