@@ -97,7 +97,10 @@ const struct recv_work *receive_peek(struct lcore *l, struct engine_qp *q, nanot
 void receive_taken(struct lcore *l, struct engine_qp *q);
 /* The packet did not use it. A request of an SRQ is offered to all its queue pairs again. */
 void receive_kept(struct lcore *l, const struct recv_work *offer);
-/* Completes the posted receives of a queue pair in ERR as flushed. */
+/*
+ * Completes the posted receives of a queue pair in ERR as flushed: LIMIT_DRAIN of them. If there are more, the
+ * queue pair stands in lcore.drains.
+ */
 void receives_flush(struct lcore *l, struct engine_qp *q, nanotime now);
 
 /* place.c */

@@ -92,7 +92,8 @@ struct lcore {
 	struct key_memo key_memo; /* ... what this lcore remembers of it */
 	struct turns turns;
 	struct wheel wheel;
-	struct drains drains; /* queue pairs whose send rings hold more than was taken */
+	struct drains drains; /* queue pairs whose rings hold more than was taken */
+	uint32_t flushed; /* receives of queue pairs in ERR, so far */
 	struct moderated_list moderated; /* CQs that owe an event */
 	struct operation_list operations; /* queue pairs with one for this round's end */
 	uint32_t staged;

@@ -147,6 +147,7 @@ void receives_flush(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	const struct recv_work *w;
 	struct completion c;
+	uint32_t n = 0;
 
 	/*
 	 * The flag first, then the ring: a program that posts after this look finds the flag and
@@ -157,10 +158,15 @@ void receives_flush(struct lcore *l, struct engine_qp *q, nanotime now)
 	l->srq = NULL;
 	__atomic_store_n(&q->page->flush_receives, 1, __ATOMIC_RELAXED);
 	queue_fence();
-	for (uint32_t i = 0; i < q->rq.size && (w = receive_peek(l, q, now)) != NULL; i++) {
+	while ((w = receive_peek(l, q, now)) != NULL) {
+		if (n++ == LIMIT_DRAIN) {
+			drains_add(&l->drains, q);
+			return;
+		}
 		qp_flush_receive(q->core, w, &c);
 		receive_taken(l, q);
 		cq_complete(l, q, q->recv_cq, &c, now);
+		l->flushed++;
 	}
 }
 
@@ -206,12 +212,16 @@ void qp_drain_rings(struct lcore *l, struct engine_qp *q, nanotime now)
 /* If this poll has taken all that it may, the queue pair keeps its turn for the next one. */
 static void drain(struct lcore *l, struct engine_qp *q, uint32_t *taken, nanotime now)
 {
+	uint32_t flushed;
+
 	if (*taken >= LIMIT_DRAINED) {
 		drains_add(&l->drains, q);
 		return;
 	}
+	flushed = l->flushed;
 	*taken += drain_rings(l, q, now);
 	qp_settled(l, q, now);
+	*taken += l->flushed - flushed;
 }
 
 static uint32_t client_bell(struct lcore *l, struct client *c, uint32_t *taken, nanotime now)

@@ -22,13 +22,14 @@ struct farewell {
 /*
  * A program may post datagrams and destroy the queue pair at once, because they are not
  * acknowledged. A device would have sent them by then. So they are sent first, unless the port or a
- * slow copy delays them for too long.
+ * slow copy delays them for too long. In ERR the rings hold nothing that would be sent.
  */
 static bool has_last_words(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	qp_drain_rings(l, q, now);
 	qp_settled(l, q, now);
-	return q->is_ready || q->gather_pending || q->waiting > 0 || q->drains != NULL;
+	return q->is_ready || q->gather_pending || q->waiting > 0 ||
+	       (q->drains != NULL && qp_state(q->core) != QP_STATE_ERR);
 }
 
 static bool is_leaving(struct lcore *l, struct farewell *f, nanotime now)

@@ -15,7 +15,7 @@
 #include "queue/ring_client.h"
 
 #define RIG_PD	  7u
-#define RIG_SLOTS 256u
+#define RIG_SLOTS 1024u
 #define RIG_CQE	  1024u
 
 uint8_t rig_timeout = 14;

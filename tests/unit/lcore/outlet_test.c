@@ -197,6 +197,68 @@ Test(outlet, a_drain_is_bounded)
 	close_with_port(r);
 }
 
+#define POSTED (3 * LIMIT_DRAIN + 1) /* receives */
+
+/* The queue pair gets these receives, and then fails. */
+static void fail_with_receives(struct rig *r, uint32_t side)
+{
+	struct engine_qp *q = &r->side[side].qp;
+
+	for (uint32_t i = 0; i < POSTED; i++)
+		cr_assert(rig_receive(r, side));
+	qp_fail(q->core, REASON_CLIENT_GONE);
+	lcore_qp_touch(r->engine.lcore, q, clock_now());
+}
+
+static uint32_t unflushed(struct rig *r, uint32_t side)
+{
+	return ring_readable(&r->side[side].qp.rq);
+}
+
+/* hostile H-25: nor does the flush of a receive ring, in ERR, whatever else happens to the queue pair. */
+Test(outlet, a_flush_is_bounded)
+{
+	struct rig *r = rig_open();
+	struct engine_qp *q = &r->side[0].qp;
+
+	fail_with_receives(r, 0);
+	cr_assert_eq(unflushed(r, 0), POSTED - LIMIT_DRAIN);
+	qp_settled(r->engine.lcore, q, clock_now());
+	cr_expect_eq(unflushed(r, 0), POSTED - LIMIT_DRAIN, "a packet flushes more out of turn");
+	rig_poll(r);
+	cr_expect_eq(unflushed(r, 0), POSTED - 2 * LIMIT_DRAIN);
+	rig_poll(r);
+	cr_expect_eq(unflushed(r, 0), 1);
+	rig_poll(r);
+	cr_expect_eq(unflushed(r, 0), 0, "the rest came without a doorbell");
+	cr_expect_eq(r->side[0].completions, POSTED);
+	cr_expect_eq(r->side[0].last.status, STATUS_WR_FLUSH_ERR);
+	cr_expect(drains_none(&r->engine.lcore->drains),
+		  "the empty ring is looked at in each poll");
+	rig_close(r);
+}
+
+/* Receives that are flushed count among what one poll takes of all queue pairs. */
+Test(outlet, flushes_are_part_of_what_a_poll_takes)
+{
+	const uint32_t sends = LIMIT_DRAIN / 2 + 1; /* of two queue pairs */
+	struct rig *r;
+
+	rig_depth = 1024;
+	r = rig_open();
+	for (uint32_t i = 0; i < RIG_SIDES; i++)
+		fail_with_receives(r, i);
+	for (uint32_t i = 0; i < 2 * sends; i++)
+		cr_assert(rig_post(r, i % 2, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+	rig_poll(r);
+	cr_expect_eq(in_ring(r, 0) + in_ring(r, 1), 0);
+	cr_expect_eq(unflushed(r, 2), POSTED - 2 * LIMIT_DRAIN);
+	cr_expect_eq(unflushed(r, 3), POSTED - LIMIT_DRAIN, "this poll had taken enough before");
+	rig_poll(r);
+	cr_expect_eq(unflushed(r, 3), POSTED - 2 * LIMIT_DRAIN);
+	rig_close(r);
+}
+
 /* Requests that find no room in the window cost nothing until there is some. */
 Test(outlet, a_full_window_is_not_asked_again_and_again)
 {
