@@ -17,6 +17,8 @@
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,7 +28,7 @@
 
 /* The results of one thread after all were confined: errnos, and its own status. */
 struct attempt {
-	int exec, packet_socket, mount, namespace, trace;
+	int exec, packet_socket, mount, namespace, trace, write, take;
 	unsigned long long permitted, effective, inheritable, no_new_privs, filter;
 };
 
@@ -76,6 +78,8 @@ static void *try_all(void *arg)
 	a->mount = error_of(mount("none", "/mnt", "tmpfs", 0, NULL));
 	a->namespace = error_of(unshare(CLONE_NEWUSER));
 	a->trace = error_of(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
+	a->write = error_of(process_vm_writev(getpid(), NULL, 0, NULL, 0, 0));
+	a->take = error_of(syscall(SYS_pidfd_getfd, -1, 0, 0));
 	fd = socket(AF_PACKET, SOCK_RAW, 0);
 	a->packet_socket = error_of(fd);
 	if (fd >= 0)
@@ -148,6 +152,8 @@ Test(confine, no_thread_can_execute_mount_or_trace)
 		cr_expect_eq(a->mount, EPERM, "thread %d mounts", i);
 		cr_expect_eq(a->namespace, EPERM, "thread %d makes a namespace", i);
 		cr_expect_eq(a->trace, EPERM, "thread %d traces", i);
+		cr_expect_eq(a->write, EPERM, "thread %d writes into processes", i);
+		cr_expect_eq(a->take, EPERM, "thread %d takes descriptors of processes", i);
 		cr_expect_eq(a->packet_socket, EPERM,
 			     "thread %d opens a packet socket without a port", i);
 	}
