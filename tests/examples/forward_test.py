@@ -71,11 +71,11 @@ class Forward(rig.Case):
                           "--", "--address", "10.2.0.1/24", "--engine-port", "1", "--collector",
                           "10.2.0.2", *routes)
 
-    def send_packets(self):
+    def send_packets(self, packets=PACKETS):
         code = ("import socket, time\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
                 "s.setsockopt(socket.SOL_SOCKET, 11, 1)\n"  # SO_NO_CHECK: a veth would compute no sum
                 "s.bind(('10.1.0.2', 7001))\n"
-                f"for i in range({PACKETS}):\n"
+                f"for i in range({packets}):\n"
                 f"    s.sendto(b'x' * {PAYLOAD}, ('10.2.0.2', 7000)); time.sleep(0.0005)\n")
         return subprocess.Popen([*self.inside(0), "/usr/bin/python3", "-c", code])
 
@@ -124,7 +124,7 @@ class Forward(rig.Case):
         collector.end(signal.SIGKILL)
         receiver = self.receive_packets()
         receiver.await_text("bound")
-        sender = self.send_packets()
+        sender = self.send_packets(1000000)  # until it is killed: each of them is written to the collector
         self.addCleanup(sender.kill)
         forward.await_text("cannot write to the collector")
         self.assertEqual(forward.end(None), 1, forward.text)

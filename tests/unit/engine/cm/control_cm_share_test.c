@@ -68,7 +68,8 @@ static pid_t taker(uid_t uid, uint8_t *taken)
 	pid = fork();
 	if (pid == 0) {
 		/* its memory is its own to show again */
-		if (setgid(uid) != 0 || setuid(uid) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0)
+		if (setgid(uid) != 0 || setuid(uid) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0 ||
+		    prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
 			_exit(1);
 		*taken = take_all();
 		if (write(done[1], taken, 1) != 1)

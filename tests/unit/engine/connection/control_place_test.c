@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -48,9 +49,11 @@ Test(control_place, a_child_does_not_keep_the_place)
 	pid_t child = fork();
 	char why[256];
 
-	if (child == 0)
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			pause();
+	}
 	cr_assert_gt(child, 0);
 	cr_expect_eq(uroce_destroy(engine), 0);
 	engine = make_engine(why, sizeof(why));

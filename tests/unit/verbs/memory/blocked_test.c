@@ -244,8 +244,11 @@ static void must_wait(const char *what, int (*call)(void *object), void *object)
 
 	waiting_start(&w, what, call, object);
 	sleeps = waiting_sleeps(&w);
+	if (sleeps) {
+		let_engine_go_on(); /* it has had time to answer */
+		sleeps = pthread_tryjoin_np(w.thread, NULL) != 0;
+	}
 	cr_expect(sleeps, "%s is over, but its memory is still read and written", what);
-	let_engine_go_on();
 	fill_alone(1);
 	if (sleeps)
 		waiting_end(&w);
