@@ -275,7 +275,10 @@ static inline uint32_t recv_work_stride(uint32_t max_sge)
 	       ~63u;
 }
 
-/* A value of from_srq. Another one is COMPLETION_OWN (transport/events.h), which programs never see. */
+/*
+ * A value of from_srq. Another one is COMPLETION_OWN (transport/events.h), which programs never
+ * see.
+ */
 #define COMPLETION_UNSIGNALED 3
 
 /*
@@ -302,8 +305,8 @@ struct completion {
 	uint8_t dlid_path_bits;
 	uint8_t solicited; /* the peer asked for a solicited event, or this is an error */
 	/*
-	 * A receive from an SRQ: work_index counts the SRQ's requests. COMPLETION_UNSIGNALED: a failed
-	 * send request that had not asked for a completion.
+	 * A receive from an SRQ: work_index counts the SRQ's requests. COMPLETION_UNSIGNALED: a
+	 * failed send request that had not asked for a completion.
 	 */
 	uint8_t from_srq;
 	uint64_t timestamp; /* ns, engine clock */

@@ -299,7 +299,10 @@ int control_start(struct engine *e, char *why, size_t why_size)
 	}
 	pthread_setname_np(c->thread, "uroce-control");
 	c->thread_runs = true;
-	/* Last: frames in a program's port have buffers of the engine, which a failure would free. */
+	/*
+	 * Last: frames in a program's port have buffers of the engine, which a failure would
+	 * free.
+	 */
 	pthread_mutex_lock(&e->control_lock);
 	neighbour_agent_announce(e);
 	pthread_mutex_unlock(&e->control_lock);

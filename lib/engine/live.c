@@ -13,8 +13,8 @@
  * All four are sequentially consistent, so one of the two sees the other. Each thread counts itself at
  * a door of its own, as long as there are enough doors, so that lcores do not share a cache line.
  *
- * A place stays closed and busy from the end of an engine until the next one is complete: no call that
- * found the old engine gets in on the way.
+ * A place stays closed and busy from the end of an engine until the next one is complete: no call
+ * that found the old engine gets in on the way.
  */
 #include <errno.h>
 #include <rte_common.h>

@@ -98,8 +98,8 @@ void receive_taken(struct lcore *l, struct engine_qp *q);
 /* The packet did not use it. A request of an SRQ is offered to all its queue pairs again. */
 void receive_kept(struct lcore *l, const struct recv_work *offer);
 /*
- * Completes the posted receives of a queue pair in ERR as flushed: LIMIT_DRAIN of them. If there are more, the
- * queue pair stands in lcore.drains.
+ * Completes the posted receives of a queue pair in ERR as flushed: LIMIT_DRAIN of them. If there
+ * are more, the queue pair stands in lcore.drains.
  */
 void receives_flush(struct lcore *l, struct engine_qp *q, nanotime now);
 
@@ -154,8 +154,8 @@ void ready_remove(struct lcore *l, struct engine_qp *q);
 void frame_seal(struct staged_frame *s, const struct peer_copy *copy);
 
 /*
- * send.c: sends frames, which the caller has captured. Returns how many the port took; the others are still the
- * caller's.
+ * send.c: sends frames, which the caller has captured. Returns how many the port took; the others
+ * are still the caller's.
  */
 uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n);
 /* ... captures those that were not captured before they had to wait, before the port has them. */

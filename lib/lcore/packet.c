@@ -97,8 +97,8 @@ static void take_completions(struct lcore *l, struct engine_qp *q, nanotime now)
 
 /*
  * Posted receives are flushed after the event, not as soon as the state is ERR. Receives that were
- * taken before may still wait for their copies, and complete first. A queue pair that waits for its turn in
- * lcore.drains flushes then.
+ * taken before may still wait for their copies, and complete first. A queue pair that waits for
+ * its turn in lcore.drains flushes then.
  */
 static void settle_error(struct lcore *l, struct engine_qp *q, uint32_t events, nanotime now)
 {

@@ -93,8 +93,9 @@ void qp_ahead(const struct qp *qp);
 void qp_requests_ahead(const struct qp *qp);
 
 /*
- * What the port carries now (caps.port_mtu, caps.max_frame). It changes a queue pair in RESET or INIT; one that
- * is connected keeps the MTU that it has agreed on with its peer, until it is reset.
+ * What the port carries now (caps.port_mtu, caps.max_frame). It changes a queue pair in RESET or
+ * INIT; one that is connected keeps the MTU that it has agreed on with its peer, until it is
+ * reset.
  */
 void qp_port_carries(struct qp *qp, uint32_t port_mtu, uint32_t max_frame);
 /*

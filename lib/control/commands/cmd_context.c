@@ -9,8 +9,8 @@
 #include "control/control.h"
 
 /*
- * The engine never reads. What a program sent would lie in the engine's end until close(2) drops it, and with it
- * descriptors that hold up the thread which drops them.
+ * The engine never reads. What a program sent would lie in the engine's end until close(2) drops
+ * it, and with it descriptors that hold up the thread which drops them.
  */
 int event_pair(int *ours, int *theirs)
 {

@@ -91,7 +91,10 @@ static bool is_traced(const struct trace *t, const uint8_t *f, uint32_t n, enum 
 		return true;
 	if (way == CAPTURE_RECEIVED)
 		return false;
-	/* A UD packet names its source queue pair in the DETH. Others may end behind the BTH and the ICRC. */
+	/*
+	 * A UD packet names its source queue pair in the DETH. Others may end behind the BTH and
+	 * the ICRC.
+	 */
 	datagram = f[at] >> 5 == 3 && at + BTH_OCTETS + DETH_OCTETS <= n;
 	return datagram ? number_24(f + at + BTH_OCTETS + 5) == t->qpn : peer != 0 && to == peer;
 }

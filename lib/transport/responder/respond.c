@@ -139,8 +139,8 @@ static void owe_nak(struct qp *qp, uint8_t syndrome, uint32_t psn, uint32_t msn)
 }
 
 /*
- * A packet is kept, or the peer was told of a gap or is to be. If not, ahead_psn is of an old gap, and
- * after 2^23 packets it would lie in front of the expected PSN.
+ * A packet is kept, or the peer was told of a gap or is to be. If not, ahead_psn is of an old
+ * gap, and after 2^23 packets it would lie in front of the expected PSN.
  */
 static bool gap_is_open(const struct responder *r)
 {
