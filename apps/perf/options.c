@@ -30,8 +30,8 @@ static const char help[] =
 	"  --qps LIST         numbers of queue pairs that work at once (default 1)\n"
 	"  --depth N          outstanding requests on each queue pair, a multiple of --post\n"
 	"                     (default 128)\n"
-	"  --post N           requests posted by one call, the last one signalled (default 16, or\n"
-	"                     the depth if that is less)\n"
+	"  --post N           requests posted by one call, the last one signalled (default: the\n"
+	"                     largest number up to 16 that divides the depth)\n"
 	"  --mtu N            path MTU: 256, 512, 1024, 2048, 4096 (default 4096)\n"
 	"  --placement P      one: everything on one core (default); two: one engine on each core;\n"
 	"                     apart: both engines on one core, the program on the other\n"
@@ -285,6 +285,15 @@ static bool refuse_together(const struct perf_options *o, int *status)
 	return true;
 }
 
+static uint32_t default_post(uint32_t depth)
+{
+	uint32_t post = 16;
+
+	while (depth % post != 0)
+		post--;
+	return post;
+}
+
 static void default_lists(struct perf_options *o)
 {
 	if (!any_operation(o))
@@ -306,7 +315,6 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 		.sizes = 3,
 		.size = { 8, 4096, 65536 },
 		.depth = 128,
-		.post = 16,
 		.mtu = 4096,
 		.seconds = -1,
 		.memory = 1024,
@@ -322,6 +330,8 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 	list_rows(o, &no_limits, rows);
 	if (!options_read("perf", help, rows, argc, argv, NULL, status))
 		return false;
+	if (o->post == 0)
+		o->post = default_post(o->depth);
 	o->post = MIN_OF(o->post, o->depth);
 	if (refuse_together(o, status))
 		return false;

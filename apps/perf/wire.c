@@ -116,7 +116,10 @@ double wire_rate(const struct wire_engine *e)
 #define ROCE_OCTETS	   (8u + 12u + 4u)
 #define RETH_OCTETS	   16u
 
-/* Octets of more headers of the first packet of a message, and of the last; an only one has the larger number. */
+/*
+ * Octets of more headers of the first packet of a message, and of the last; an only one has the
+ * larger number.
+ */
 static const struct {
 	uint32_t first, last;
 } headers[PERF_OPERATIONS] = {

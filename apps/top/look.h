@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How fast queue pairs send and receive, by packet sequence numbers that are looked at again and
- * again, and where there are none by counts of packets. The numbers have 24 bits: between two looks a queue pair must move by less than half of that, which
- * at LOOK_EVERY is 16 million packets a second.
+ * again, and where there are none by counts of packets. The numbers have 24 bits: between two looks
+ * a queue pair must move by less than half of that, which at LOOK_EVERY is 16 million packets a
+ * second.
  */
 #ifndef APPS_TOP_LOOK_H
 #define APPS_TOP_LOOK_H
