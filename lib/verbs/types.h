@@ -178,8 +178,8 @@ struct work_queue {
 };
 
 /*
- * Whether number a is after b. Neither is after `posted`, so their distances to it tell. Compared with
- * each other, a `done` that is 2^31 requests old would be the later one: nobody has to poll.
+ * Whether number a is after b. Neither is after `posted`, so their distances to it tell. Compared
+ * with each other, a `done` that is 2^31 requests old would be the later one: nobody has to poll.
  */
 static inline bool work_is_after(const struct work_queue *q, uint32_t a, uint32_t b)
 {
@@ -210,6 +210,7 @@ struct qp {
 	bool stale; /* the queue pair is the parent's, and this process the child of a fork */
 	bool extended; /* created with send_ops_flags */
 	struct attachment *attachment;
+	struct cq_page *send_page, *recv_page; /* of the CQs, for threads that post; NULL: no CQ */
 	struct ibv_qp_init_attr init;
 	struct xrcd *xrcd; /* of an XRC target */
 	struct verbs_object object;

@@ -145,7 +145,7 @@ int verbs_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bin
 	queue_lock(&qp->sq.lock);
 	error = post_bind(qp, mw, bind);
 	if (error == 0)
-		wakes = flush_posted(qp->init.send_cq);
+		wakes = flush_posted(qp, qp->send_page, qp->init.send_cq);
 	queue_unlock(&qp->sq.lock);
 	if (wakes != NULL)
 		flush_armed(wakes);

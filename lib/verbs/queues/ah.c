@@ -39,8 +39,8 @@ static int wait_while_resolving(struct attachment *c, enum command ask,
 }
 
 /*
- * Waits until the engine has resolved the next hop. `ask`: the command that asks for the state. Not a
- * cancellation point, because the engine would keep the handle.
+ * Waits until the engine has resolved the next hop. `ask`: the command that asks for the state.
+ * Not a cancellation point, because the engine would keep the handle.
  */
 static int wait_resolved(struct attachment *c, enum command ask, struct command_request *request,
 			 size_t octets, struct reply_ah *reply)

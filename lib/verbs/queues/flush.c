@@ -172,5 +172,7 @@ void flush_armed(struct cq *cq)
 	cq->told_gone = idle_fd >= 0 && send(idle_fd, &message, sizeof(message),
 					     MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(message);
 	verbs_objects_unlock();
+	if (!cq->told_gone) /* the channel has no room: the next post tries again */
+		__atomic_store_n(&cq->page->armed, CQ_ARMED_NEXT, __ATOMIC_SEQ_CST);
 	cancel_restore(cancel);
 }

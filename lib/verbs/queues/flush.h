@@ -28,21 +28,20 @@ struct cq *flush_wake_one(struct channel *ch);
 void flush_armed(struct cq *cq);
 
 /*
- * Called after requests were posted and the doorbell was rung, with the CQ of their queue (or NULL)
- * and the queue's lock. The CQ, if it is armed and the engine gone: flush_armed is to be called when
- * the lock is given back. The doorbell's fence, or that of ring_if_flushing, pairs with the one of
- * cq_ring_arm: either we see the arming, or the thread that arms sees the requests. Acquire: who sees
- * the arming also sees the engine's end, if the thread that armed did.
+ * Called after requests were posted and the doorbell was rung, with the CQ of their queue, its page
+ * (both may be NULL) and the queue's lock. The CQ, if it is armed and the engine gone:
+ * flush_armed is to be called when the lock is given back. Threads that poll write to struct cq,
+ * so it is not looked at before. The doorbell's fence, or that of ring_if_flushing, pairs with
+ * the one of cq_ring_arm: either we see the arming, or the thread that arms sees the requests.
+ * Acquire: who sees the arming also sees the engine's end, if the thread that armed did.
  */
-static inline struct cq *flush_posted(struct ibv_cq *ibv)
+static inline struct cq *flush_posted(const struct qp *qp, const struct cq_page *page,
+				      struct ibv_cq *cq)
 {
-	struct cq *cq = cq_of(ibv);
-
-	/* In this order: for a CQ that is only polled, this is one load. */
-	if (cq == NULL || __atomic_load_n(&cq->page->armed, __ATOMIC_ACQUIRE) == CQ_NOT_ARMED ||
-	    __builtin_expect(!attachment_gone(cq->attachment), 1))
+	if (page == NULL || __atomic_load_n(&page->armed, __ATOMIC_ACQUIRE) == CQ_NOT_ARMED ||
+	    __builtin_expect(!attachment_gone(qp->attachment), 1))
 		return NULL;
-	return cq;
+	return cq_of(cq);
 }
 
 #endif

@@ -8,7 +8,8 @@
 /*
  * Atomics: each word of a work queue has one writer at a time, under the lock of its queue or CQ.
  * Others read the word without that lock. They only need a whole number, which may be a moment old:
- * relaxed. But a thread that takes a completion sees that its request was posted: the rings order it.
+ * relaxed. But a thread that takes a completion sees that its request was posted: the rings order
+ * it.
  */
 
 /* For a CQ that may miss completions: only the request's number says which requests are done. */

@@ -329,7 +329,7 @@ int verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_
 	}
 	if (wr != first) {
 		qp_ring_doorbell(qp);
-		wakes = flush_posted(qp->init.send_cq);
+		wakes = flush_posted(qp, qp->send_page, qp->init.send_cq);
 	}
 	queue_unlock(&qp->sq.lock);
 	if (wakes != NULL)
@@ -388,7 +388,7 @@ int verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
 	}
 	if (wr != first) {
 		ring_if_flushing(qp);
-		wakes = flush_posted(qp->init.recv_cq);
+		wakes = flush_posted(qp, qp->recv_page, qp->init.recv_cq);
 	}
 	queue_unlock(&qp->rq.lock);
 	if (wakes != NULL)

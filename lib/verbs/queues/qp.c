@@ -233,6 +233,8 @@ void qp_fill(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 		qp->init.recv_cq = NULL;
 		qp->init.srq = NULL;
 	}
+	qp->send_page = init->send_cq != NULL ? cq_of(init->send_cq)->page : NULL;
+	qp->recv_page = qp->init.recv_cq != NULL ? cq_of(qp->init.recv_cq)->page : NULL;
 	qp->opcodes = transport_opcodes(init->qp_type);
 	qp->send_flags = transport_send_flags(init->qp_type);
 	qp->sig_all = init->sq_sig_all != 0;

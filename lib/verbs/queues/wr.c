@@ -309,7 +309,7 @@ static int wr_complete(struct ibv_qp_ex *ibv)
 	if (error == 0 && qp->batch_count > 0) {
 		error = post_batch(qp);
 		if (error == 0)
-			wakes = flush_posted(qp->init.send_cq);
+			wakes = flush_posted(qp, qp->send_page, qp->init.send_cq);
 	}
 	queue_unlock(&qp->sq.lock);
 	if (wakes != NULL)
