@@ -395,7 +395,6 @@
 #define LIMIT_RS_DATAGRAM_RESOLVE_MS 2000 /* for each step of finding a datagram's path */
 #define LIMIT_RS_DATAGRAM_LINGER_MS  1000 /* that rclose() waits for datagrams to leave */
 #define LIMIT_RS_SILENCE_MS	     1000 /* of a datagram's destination, until it is asked over UDP */
-#define LIMIT_RS_ASK_MS		     20 /* that datagrams go over UDP while no answer comes */
 #define LIMIT_RS_DESTINATIONS	     4096 /* of one socket: any peer can add one by sending to it */
 #define LIMIT_RS_RESOLVING	     16 /* ... resolved at once: each has descriptors */
 #define LIMIT_RS_UDP_BURST	     64 /* UDP datagrams that are read at once */

@@ -136,6 +136,8 @@ struct rs_datagrams {
 	struct rs_datagram *places, *spare; /* memory for received datagrams */
 	bool serving; /* the service thread watches this socket */
 	int broken; /* errno once one of its queue pairs has failed; otherwise 0 */
+	dev_t device; /* of the UDP socket, with its inode: programs close what they do not know */
+	ino_t inode;
 };
 
 struct rs_socket {

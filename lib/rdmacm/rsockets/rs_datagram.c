@@ -2,6 +2,7 @@
 /* Datagram sockets: open, bind, close; completions; sending. */
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "rdmacm/rsockets/rs_datagram.h"
@@ -14,10 +15,16 @@
 
 int rs_datagrams_open(struct rs_socket *s)
 {
+	struct stat st;
+
 	/* Uses the system call, because socket() of librspreload.so would make an rsocket. */
 	s->fd = (int)syscall(SYS_socket, s->domain, SOCK_DGRAM, 0);
 	if (s->fd < 0)
 		return errno;
+	if (fstat(s->fd, &st) == 0) {
+		s->datagrams.device = st.st_dev;
+		s->datagrams.inode = st.st_ino;
+	}
 	s->datagrams.end = &s->datagrams.first;
 	s->readable = s->writable = true;
 	return 0;
@@ -196,7 +203,10 @@ static bool is_welcome(const struct rs_socket *s, const struct sockaddr_storage 
 	return peer == NULL || rs_same_address(&peer->address, source);
 }
 
-/* Looks at one destination only, because a socket may have thousands. Others are asked more often. */
+/*
+ * Looks at one destination only, because a socket may have thousands. Others are asked more
+ * often.
+ */
 static void hear(struct rs_socket *s, const struct sockaddr_storage *source, uint32_t qpn)
 {
 	struct rs_destination *d = s->datagrams.last;

@@ -5,8 +5,9 @@
  * whose queue pair is not known yet goes over UDP, with a header that names our queue pair. The
  * peer answers with its own.
  *
- * A peer that was restarted has another queue pair, and nothing tells that the old one is gone. So datagrams
- * for a peer from which nothing came for a while go over UDP, too, until it answers.
+ * A peer that was restarted has another queue pair, and nothing tells that the old one is gone.
+ * So one datagram goes over UDP, too, if nothing came from its peer for a while, and one each
+ * time after that while.
  *
  * So the kernel must have the addresses, too. A port with addresses that the kernel does not know
  * has no datagram rsockets.
@@ -37,8 +38,7 @@ struct rs_destination {
 	struct ibv_ah *ah; /* NULL: send over UDP */
 	uint32_t qpn;
 	uint32_t uses; /* datagrams under way, and threads waiting to send one */
-	int64_t sure_until; /* rs_now_us(): it was heard from before, or does not answer */
-	int64_t ask_until; /* it is being asked; 0: it is not */
+	int64_t ask_at; /* rs_now_us(): from then on the next datagram asks whether it is still there */
 	bool resolving; /* its path is being resolved; then these are set: */
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;

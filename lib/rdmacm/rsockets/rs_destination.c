@@ -168,23 +168,18 @@ void rs_destinations_progress(struct rs_socket *s)
 
 void rs_destination_heard(struct rs_destination *d)
 {
-	d->sure_until = rs_now_us() + LIMIT_RS_SILENCE_MS * 1000;
-	d->ask_until = 0;
+	d->ask_at = rs_now_us() + LIMIT_RS_SILENCE_MS * 1000;
 }
 
-/* Datagrams stay in order if all of them go over UDP until the answer comes. But it may never come. */
+/* One datagram for each question. It may change places with others, as any datagram may. */
 bool rs_destination_must_answer(struct rs_destination *d)
 {
 	int64_t now = rs_now_us();
 
-	if (now < d->sure_until)
+	if (now < d->ask_at)
 		return false;
-	if (d->ask_until == 0)
-		d->ask_until = now + LIMIT_RS_ASK_MS * 1000;
-	if (now < d->ask_until)
-		return true;
-	rs_destination_heard(d); /* not so, but it is asked no sooner */
-	return false;
+	d->ask_at = now + LIMIT_RS_SILENCE_MS * 1000;
+	return true;
 }
 
 /* ---- finding and making ---- */

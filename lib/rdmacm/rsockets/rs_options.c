@@ -391,8 +391,8 @@ EXPORT int rgetsockopt(int socket, int level, int optname, void *optval, socklen
 /* ---- descriptors ---- */
 
 /*
- * A stream has the descriptor of an event channel, which exec always closes. A datagram socket has one of
- * the kernel, whose port another program would keep.
+ * A stream has the descriptor of an event channel, which exec always closes. A datagram socket
+ * has one of the kernel, whose port another program would keep.
  */
 static int set_descriptor_flags(struct rs_socket *s, int flags)
 {

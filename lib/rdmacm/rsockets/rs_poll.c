@@ -299,8 +299,9 @@ static short events_of_sets(short asked)
 }
 
 /*
- * Returns how many entries have events that a set is about. poll(2) reports a hangup or an error even if
- * none is, and again at once. So such entries get a negative descriptor, and are polled no more.
+ * Returns how many entries have events that a set is about. poll(2) reports a hangup or an error
+ * even if none is, and again at once. So such entries get a negative descriptor, and are polled
+ * no more.
  */
 static int drop_others(struct pollfd *fds, nfds_t count)
 {

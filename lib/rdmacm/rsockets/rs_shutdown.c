@@ -12,8 +12,8 @@ static bool may_tell_or_gone(struct rs_socket *s)
 }
 
 /*
- * A linger time of 0 concerns rclose() alone, which does not come here then. Linux takes a negative one
- * for a very long one.
+ * A linger time of 0 concerns rclose() alone, which does not come here then. Linux takes a
+ * negative one for a very long one.
  */
 static int patience(const struct rs_socket *s)
 {

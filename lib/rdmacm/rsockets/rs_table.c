@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds sockets by descriptor. */
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/loading.h"
 #include "rdmacm/rsockets/rs.h"
@@ -9,15 +10,25 @@ static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rs_socket **table;
 static int slots;
 
+/* Whether its number is not another file's by now. */
+static bool has_its_file(const struct rs_socket *s)
+{
+	struct stat st;
+
+	return fstat(s->fd, &st) == 0 && st.st_dev == s->datagrams.device &&
+	       st.st_ino == s->datagrams.inode;
+}
+
 /*
- * Called in the child of a fork, which cannot use its parent's sockets. rdma_cm closes the descriptors of
- * streams there. Those of datagram sockets would keep their ports, so they are closed here.
+ * Called in the child of a fork, which cannot use its parent's sockets. rdma_cm closes the
+ * descriptors of streams there. Those of datagram sockets would keep their ports, so they are
+ * closed here.
  */
 static void forget_all(void)
 {
 	pthread_mutex_init(&table_lock, NULL);
 	for (int i = 0; i < slots; i++) {
-		if (table[i] != NULL && !rs_is_stream(table[i]))
+		if (table[i] != NULL && !rs_is_stream(table[i]) && has_its_file(table[i]))
 			close(i);
 		table[i] = NULL;
 	}

@@ -23,9 +23,9 @@ int rs_udp_send(struct rs_socket *s, const struct rs_destination *d, enum rs_udp
 }
 
 /*
- * Linux takes the port away, too, unless bind(2) asked for that port. But our datagrams name it, so the
- * socket is bound to it again. sin_port and sin6_port have the same offset. If another socket is faster,
- * this one takes a port when it sends.
+ * Linux takes the port away, too, unless bind(2) asked for that port. But our datagrams name it,
+ * so the socket is bound to it again. sin_port and sin6_port have the same offset. If another
+ * socket is faster, this one takes a port when it sends.
  */
 int rs_udp_disconnect(struct rs_socket *s)
 {

@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <rdma/rsocket.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "rs_rig.h"
@@ -201,6 +202,24 @@ Test(rs_options, the_kernel_knows_what_exec_closes)
 		cr_expect_eq(rfcntl(d, F_GETFD), flags);
 		cr_expect_eq(fcntl(d, F_GETFD), flags);
 	}
+}
+
+/* The program closed a descriptor that it did not know, and opened a file of its own. */
+Test(rs_options, a_child_keeps_a_file_that_got_the_number)
+{
+	int status = -1, file;
+	pid_t child;
+
+	close(d);
+	file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	cr_assert_geq(file, 0);
+	if (file != d)
+		cr_assert_eq(dup2(file, d), d);
+	child = fork();
+	if (child == 0)
+		_exit(fcntl(d, F_GETFD) < 0);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0, "the child has lost the file");
 }
 
 /* socket(7) lets a program set it at any time. It counts when the socket is bound. */
