@@ -215,7 +215,7 @@ int send_check(const struct qp *qp, const struct send_work *w)
 	/* A datagram is one packet, and so is each segment of one. Each needs an address handle. */
 	if (w->opcode == WORK_TSO)
 		length = (uint64_t)w->tso_header + w->mss;
-	return length > qp->mtu || w->ah == 0 ? EINVAL : 0;
+	return length > __atomic_load_n(&qp->mtu, __ATOMIC_RELAXED) || w->ah == 0 ? EINVAL : 0;
 }
 
 /* XRC: the number of the SRQ at the peer, 24 bits. */

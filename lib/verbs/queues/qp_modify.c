@@ -181,7 +181,8 @@ static int modify(struct qp *qp, struct request_modify_qp *request)
 	if (error == 0 && resets)
 		qp_forget_work(qp);
 	if (error == 0) {
-		qp->mtu = reply.mtu; /* the port's may have changed since it was created */
+		/* The port's may have changed. Relaxed: another thread may post; it takes either. */
+		__atomic_store_n(&qp->mtu, reply.mtu, __ATOMIC_RELAXED);
 		qp_show_state(&qp->ibv.qp_base, reply.state);
 	}
 	if (resets)
