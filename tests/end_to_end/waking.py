@@ -32,10 +32,16 @@ def scheduling(tid):
 
 
 def lcore_thread(process):
-    for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
-        if (task / "comm").read_text().strip() == "uroce-lcore":
-            return int(task.name)
-    raise Failure("there is no thread uroce-lcore")
+    """It gets its name after it has begun, perhaps after the engine has said that it serves."""
+    def find():
+        for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
+            try:
+                if (task / "comm").read_text().strip() == "uroce-lcore":
+                    return int(task.name)
+            except OSError:
+                pass  # the thread has ended
+        return None
+    return wait_until("a thread uroce-lcore", 20, find)
 
 
 def kernel_has_slices():
