@@ -86,13 +86,18 @@ class Forward(rig.Case):
                 f"while n < {PACKETS}:\n    s.recv(2048); n += 1\nprint('all', flush=True)\n")
         return self.begin("/usr/bin/python3", "-c", code, prefix=self.inside(1))
 
-    def test_flows_arrive_in_the_collectors_memory(self):
+    def begin_both(self):
+        """The example, and the collector to which it is connected."""
         path = self.begin_engine()
         collector = self.begin("collector", "7471", prefix=self.inside(1), UROCE_SOCKET=path,
                                LD_LIBRARY_PATH=os.environ["VERBS"])
         collector.await_text("listening")
         forward = self.begin_forward()
         forward.await_text("connected")
+        return forward, collector
+
+    def test_flows_arrive_in_the_collectors_memory(self):
+        forward, collector = self.begin_both()
         receiver = self.receive_packets()
         receiver.await_text("bound")
         sender = self.send_packets()
@@ -115,12 +120,7 @@ class Forward(rig.Case):
         self.assertEqual(forward.end(None), 1, forward.text)
 
     def test_the_collector_ends(self):
-        path = self.begin_engine()
-        collector = self.begin("collector", "7471", prefix=self.inside(1), UROCE_SOCKET=path,
-                               LD_LIBRARY_PATH=os.environ["VERBS"])
-        collector.await_text("listening")
-        forward = self.begin_forward()
-        forward.await_text("connected")
+        forward, collector = self.begin_both()
         collector.end(signal.SIGKILL)
         receiver = self.receive_packets()
         receiver.await_text("bound")

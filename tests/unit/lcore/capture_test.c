@@ -8,8 +8,11 @@
 #include <string.h>
 
 #include "lcore/capture/capture.h"
+#include "lcore/exception/exception.h"
+#include "lcore/raw/raw.h"
 #include "loop_rig.h"
 #include "loop_wire.h"
+#include "queue/pointers.h"
 
 #define RING  (1u << 17)
 #define POLLS 20000
@@ -206,4 +209,99 @@ Test(capture, a_frame_by_the_port_is_sent_once_and_received_once)
 	cr_expect_eq(seen[CAPTURE_SENT], 1, "the acknowledgement");
 	cr_expect_eq(seen[CAPTURE_RECEIVED], 2);
 	cr_expect_eq(seen[CAPTURE_HERE], 0);
+}
+
+/* ---- frames that are tried again ---- */
+
+#define TRIES 3
+
+static struct rte_mbuf *stranger(void)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(r->engine.pool);
+
+	cr_assert_not_null(m);
+	memset(rte_pktmbuf_append(m, 60), 2, 60); /* to a unicast address that is not ours */
+	return m;
+}
+
+static void free_sent(void)
+{
+	while (wire_tail != wire_head)
+		rte_pktmbuf_free(wire[wire_tail++ % WIRE]);
+}
+
+/* Two segments. Each is captured once, however often the port refuses it. */
+Test(capture, segments_of_a_raw_frame_that_wait)
+{
+	struct staged_frame s = { .qp = &r->side[0].qp, .raw = true };
+	struct lcore *l = r->engine.lcore;
+
+	rig_use_port(r, &port);
+	__atomic_store_n(&r->engine.capture, &capture, __ATOMIC_RELEASE);
+	s.mbuf = stranger();
+	s.mbuf->next = stranger();
+	for (int i = 0; i < TRIES; i++)
+		cr_assert_not(raw_send(l, &s));
+	count_records();
+	cr_expect_eq(seen[CAPTURE_SENT], 1, "the first one was to leave: %u", seen[CAPTURE_SENT]);
+	port_takes = true;
+	cr_assert(raw_send(l, &s));
+	count_records();
+	cr_expect_eq(seen[CAPTURE_SENT], 1, "the second one: %u", seen[CAPTURE_SENT]);
+	free_sent();
+}
+
+/* A frame of the kernel's interface beside the port. */
+Test(capture, a_frame_of_the_kernel_that_waits)
+{
+	struct lcore *l = r->engine.lcore;
+	struct exception x = { .engine = &r->engine };
+
+	rig_use_port(r, &port);
+	port.link_up = true;
+	x.down = rte_ring_create("down", 8, SOCKET_ID_ANY, 0);
+	cr_assert_not_null(x.down);
+	r->engine.exception = &x;
+	__atomic_store_n(&r->engine.capture, &capture, __ATOMIC_RELEASE);
+	cr_assert(pointer_put(x.down, stranger()));
+	for (int i = 0; i < TRIES; i++)
+		cr_assert_eq(exception_poll(l), 1);
+	port_takes = true;
+	exception_poll(l);
+	count_records();
+	cr_expect_eq(seen[CAPTURE_SENT], 1, "%u", seen[CAPTURE_SENT]);
+	r->engine.exception = NULL;
+	rte_ring_free(x.down);
+	free_sent();
+}
+
+/* A frame for another lcore, whose inbox is full. */
+Test(capture, a_frame_for_another_lcore_that_waits)
+{
+	struct lcore *first = r->engine.lcore, *both = aligned_alloc(64, 2 * sizeof(*both));
+	struct rte_ring *inbox = rte_ring_create("full", 8, SOCKET_ID_ANY, 0);
+	struct rte_mbuf *m = stranger();
+
+	cr_assert(both != NULL && inbox != NULL);
+	memset(both, 0, 2 * sizeof(*both));
+	both[0] = *first; /* it is not polled here */
+	both[1].inbox = inbox;
+	r->engine.lcore = both;
+	r->engine.lcores = 2;
+	__atomic_store_n(&r->engine.capture, &capture, __ATOMIC_RELEASE);
+	while (pointer_put(inbox, m))
+		;
+	for (int i = 0; i < TRIES; i++)
+		cr_assert_not(loop_output(both, m, 2, 17, FRAME_TRUSTED));
+	count_records();
+	cr_expect_eq(seen[CAPTURE_HERE], 0, "%u", seen[CAPTURE_HERE]);
+	pointers_take(inbox, (void **)wire, 7);
+	cr_assert(loop_output(both, m, 2, 17, FRAME_TRUSTED));
+	count_records();
+	cr_expect_eq(seen[CAPTURE_HERE], 1, "%u", seen[CAPTURE_HERE]);
+	r->engine.lcore = first;
+	r->engine.lcores = 1;
+	rte_pktmbuf_free(m);
+	rte_ring_free(inbox);
+	free(both);
 }

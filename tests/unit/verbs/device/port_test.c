@@ -169,11 +169,7 @@ static int try_mtu(struct ibv_qp *qp, enum ibv_mtu mtu)
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RESET };
 
 	cr_assert_eq(ibv_modify_qp(qp, &a, IBV_QP_STATE), 0);
-	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_INIT, .port_num = 1 };
-	cr_assert_eq(
-		ibv_modify_qp(qp, &a,
-			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-		0);
+	cr_assert_eq(endpoint_to_init(qp), 0);
 	a = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = mtu,

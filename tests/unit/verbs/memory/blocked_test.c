@@ -290,12 +290,9 @@ struct xrc {
 static void connect_xrc(struct ibv_qp *qp, uint32_t peer)
 {
 	bool is_target = qp->qp_type == IBV_QPT_XRC_RECV;
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp_attr a;
 
-	cr_assert_eq(
-		ibv_modify_qp(qp, &a,
-			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-		0);
+	cr_assert_eq(endpoint_to_init(qp), 0);
 	a = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
