@@ -56,6 +56,12 @@ int call_fail(struct call *call, int error, const char *format, ...)
 
 /* Charges n more of r to the program. 0, or ENOMEM with a sentence in the reply. */
 int call_take(struct call *call, enum resource r, uint64_t n);
+/*
+ * Allocates in the program's arena, and charges the program for all of it: programs can make an
+ * engine touch any page of a queue, and the kernel charges such a page to the engine. 0, or ENOMEM
+ * with a sentence in the reply, and then the offset is 0.
+ */
+int queues_take(struct call *call, size_t octets, uint64_t *offset);
 /* handle_reserve() failed: returns ENOMEM with a sentence in the reply. */
 int call_no_handle(struct call *call, enum object_kind kind);
 

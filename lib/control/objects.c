@@ -149,6 +149,29 @@ int call_take(struct call *call, enum resource r, uint64_t n)
 	return ENOMEM;
 }
 
+int queues_take(struct call *call, size_t octets, uint64_t *offset)
+{
+	struct client *c = call->client;
+	int error = call_take(call, RESOURCE_QUEUES, octets);
+
+	*offset = 0;
+	if (error != 0)
+		return error;
+	*offset = arena_allocate(c->arena, octets);
+	if (*offset != 0)
+		return 0;
+	account_give(&c->objects->account, RESOURCE_QUEUES, octets);
+	return call_fail(call, ENOMEM, "the program's memory for queues is full");
+}
+
+void queues_give(struct client *c, uint64_t offset, size_t octets)
+{
+	if (offset == 0)
+		return;
+	arena_free(c->arena, offset, octets);
+	account_give(&c->objects->account, RESOURCE_QUEUES, octets);
+}
+
 uint32_t context_of_object(enum object_kind kind, const void *object)
 {
 	switch (kind) {

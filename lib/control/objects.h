@@ -207,6 +207,9 @@ void *object_of_context(const struct client *c, enum object_kind kind, uint32_t 
 /* The handle of the context that an object of this kind belongs to; 0: of none. */
 uint32_t context_of_object(enum object_kind kind, const void *object);
 
+/* Frees what queues_take() (call.h) gave for that many octets. Offset 0 does nothing. */
+void queues_give(struct client *c, uint64_t offset, size_t octets);
+
 /* The tables of a client whose account is open; false: no memory. */
 bool objects_open(struct client *c);
 void objects_close(struct client *c);

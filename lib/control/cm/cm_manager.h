@@ -379,8 +379,8 @@ uint32_t cm_channel_stale(struct cm_channel *ch);
 
 /* ---- cm_ring.c ---- */
 
-/* False: the program's memory for queues is full. */
-bool cm_ring_open(struct cm_channel *ch);
+/* 0, or ENOMEM with a sentence in the reply. */
+int cm_ring_open(struct call *call, struct cm_channel *ch);
 void cm_ring_close(struct cm_channel *ch);
 /* Puts a report at the end of the channel's, or takes one out. */
 void cm_ring_add(struct cm_channel *ch, struct cm_report *r);

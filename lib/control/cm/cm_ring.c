@@ -7,20 +7,18 @@
 
 #define RECORD sizeof(struct reply_cm_event)
 
-bool cm_ring_open(struct cm_channel *ch)
+int cm_ring_open(struct call *call, struct cm_channel *ch)
 {
-	struct arena *a = ch->client->arena;
+	int error = queues_take(call, event_ring_bytes(RECORD), &ch->ring_offset);
 
-	ch->ring_offset = arena_allocate(a, event_ring_bytes(RECORD));
-	if (ch->ring_offset == 0)
-		return false;
-	ch->ring = arena_at(a, ch->ring_offset);
-	return true;
+	if (error == 0)
+		ch->ring = arena_at(ch->client->arena, ch->ring_offset);
+	return error;
 }
 
 void cm_ring_close(struct cm_channel *ch)
 {
-	arena_free(ch->client->arena, ch->ring_offset, event_ring_bytes(RECORD));
+	queues_give(ch->client, ch->ring_offset, event_ring_bytes(RECORD));
 }
 
 void cm_ring_add(struct cm_channel *ch, struct cm_report *r)

@@ -12,14 +12,13 @@ int cmd_cm_create_channel(struct call *call)
 	struct handle_table *t = &call->client->objects->table[OBJECT_CM_CHANNEL];
 	struct reply_cm_channel *reply = (struct reply_cm_channel *)&call->reply;
 	struct cm_channel *ch = calloc(1, sizeof(*ch));
-	int error = 0;
+	int error;
 
 	if (ch == NULL)
 		return ENOMEM;
 	ch->client = call->client;
 	TAILQ_INIT(&ch->reports);
-	if (!cm_ring_open(ch))
-		error = call_fail(call, ENOMEM, "the program's memory for queues is full");
+	error = cm_ring_open(call, ch);
 	if (error == 0)
 		error = channel_open(call, OBJECT_CM_CHANNEL, &ch->handle, &ch->fd);
 	if (error != 0) {

@@ -35,45 +35,45 @@ static uint32_t half_index(const struct engine_cq *cq, const struct cq_ring *hal
 }
 
 /* A ring for `half` that no lcore uses yet. One slot of a ring stays free. */
-static bool make_ring(struct engine_cq *cq, struct cq_ring *half, uint32_t cqe)
+static int make_ring(struct call *call, struct engine_cq *cq, struct cq_ring *half, uint32_t cqe)
 {
 	struct arena *a = cq->client->arena;
 	uint32_t size = power_of_two_above(cqe + 1), i = half_index(cq, half);
 	size_t octets = ring_bytes(size, sizeof(struct completion));
-	uint64_t offset = arena_allocate(a, octets);
+	uint64_t offset;
+	int error = queues_take(call, octets, &offset);
 
-	if (offset == 0)
-		return false;
+	if (error != 0)
+		return error;
 	cq->memory[i].offset = offset;
 	cq->memory[i].octets = octets;
 	ring_format(arena_at(a, offset), size, false);
 	cq_ring_init(half, arena_at(a, offset), arena_at(a, cq->page_offset), size, size - 1);
 	half->one_lcore = cq->client->engine->lcores == 1;
-	return true;
+	return 0;
 }
 
 static void free_ring(struct engine_cq *cq, const struct cq_ring *half)
 {
 	uint32_t i = half_index(cq, half);
 
-	if (cq->memory[i].offset != 0)
-		arena_free(cq->client->arena, cq->memory[i].offset, cq->memory[i].octets);
+	queues_give(cq->client, cq->memory[i].offset, cq->memory[i].octets);
 	cq->memory[i].offset = 0;
 }
 
-static bool make_queue(struct engine_cq *cq, uint32_t cqe)
+static int make_queue(struct call *call, struct engine_cq *cq, uint32_t cqe)
 {
+	int error = queues_take(call, sizeof(struct cq_page), &cq->page_offset);
+
 	cq->rings.now = &cq->rings.half[0];
-	cq->page_offset = arena_allocate(cq->client->arena, sizeof(struct cq_page));
-	return cq->page_offset != 0 && make_ring(cq, cq->rings.now, cqe);
+	return error != 0 ? error : make_ring(call, cq, cq->rings.now, cqe);
 }
 
 static void free_queue(struct engine_cq *cq)
 {
 	free_ring(cq, &cq->rings.half[0]);
 	free_ring(cq, &cq->rings.half[1]);
-	if (cq->page_offset != 0)
-		arena_free(cq->client->arena, cq->page_offset, sizeof(struct cq_page));
+	queues_give(cq->client, cq->page_offset, sizeof(struct cq_page));
 }
 
 static void describe_cq(const struct engine_cq *cq, struct reply_create_cq *reply)
@@ -108,10 +108,8 @@ int cmd_create_cq(struct call *call)
 	cq->context = r->context;
 	cq->async_fd = x->async_fd;
 	cq->handle = handle_reserve(t);
-	if (cq->handle == 0 || !make_queue(cq, r->cqe)) {
-		error = cq->handle == 0 ? call_no_handle(call, OBJECT_CQ)
-					: call_fail(call, ENOMEM,
-						    "the program's memory for queues is full");
+	error = cq->handle == 0 ? call_no_handle(call, OBJECT_CQ) : make_queue(call, cq, r->cqe);
+	if (error != 0) {
 		if (cq->handle != 0)
 			handle_free(t, cq->handle);
 		free_queue(cq);
@@ -170,8 +168,9 @@ int cmd_resize_cq(struct call *call)
 		struct cq_ring *spare = cq_rings_spare(&cq->rings);
 
 		free_ring(cq, spare);
-		if (!make_ring(cq, spare, r->cqe))
-			return call_fail(call, ENOMEM, "the program's memory for queues is full");
+		error = make_ring(call, cq, spare, r->cqe);
+		if (error != 0)
+			return error;
 		cq_rings_switch(&cq->rings);
 		/* After this no lcore writes the old ring, and everything in it is visible. */
 		engine_grace_period(call->engine);

@@ -87,47 +87,45 @@ static int check_create_qp(struct call *call, const struct request_create_qp *r)
 }
 
 /* A ring for that many requests (one slot of a ring stays free). None for 0. */
-static bool make_ring(struct arena *a, struct ring_side *side, uint32_t requests, uint32_t stride,
-		      uint64_t *offset, size_t *octets)
+static int make_ring(struct call *call, struct ring_side *side, uint32_t requests, uint32_t stride,
+		     uint64_t *offset, size_t *octets)
 {
 	uint32_t size = power_of_two_above(requests + 1);
+	struct arena *a = call->client->arena;
+	int error;
 
 	if (requests == 0)
-		return true;
+		return 0;
 	*octets = ring_bytes(size, stride);
-	*offset = arena_allocate(a, *octets);
-	if (*offset == 0)
-		return false;
+	error = queues_take(call, *octets, offset);
+	if (error != 0)
+		return error;
 	ring_format(arena_at(a, *offset), size, false);
 	ring_side_init(side, arena_at(a, *offset), size, stride);
-	return true;
+	return 0;
 }
 
-static bool make_queues(struct engine_qp *q, const struct request_create_qp *r)
+static int make_queues(struct call *call, struct engine_qp *q, const struct request_create_qp *r)
 {
-	struct arena *a = q->client->arena;
+	int error = queues_take(call, sizeof(struct qp_page), &q->page_offset);
 
-	q->page_offset = arena_allocate(a, sizeof(struct qp_page));
-	if (q->page_offset == 0)
-		return false;
-	q->page = arena_at(a, q->page_offset);
-	return make_ring(a, &q->sq, r->max_send_wr,
-			 send_work_stride(r->max_send_sge, raw_slot_octets(r)), &q->sq_offset,
-			 &q->sq_octets) &&
-	       make_ring(a, &q->rq, r->max_recv_wr, recv_work_stride(r->max_recv_sge),
+	if (error != 0)
+		return error;
+	q->page = arena_at(q->client->arena, q->page_offset);
+	error = make_ring(call, &q->sq, r->max_send_wr,
+			  send_work_stride(r->max_send_sge, raw_slot_octets(r)), &q->sq_offset,
+			  &q->sq_octets);
+	if (error != 0)
+		return error;
+	return make_ring(call, &q->rq, r->max_recv_wr, recv_work_stride(r->max_recv_sge),
 			 &q->rq_offset, &q->rq_octets);
 }
 
 static void free_queues(struct engine_qp *q)
 {
-	struct arena *a = q->client->arena;
-
-	if (q->page_offset != 0)
-		arena_free(a, q->page_offset, sizeof(struct qp_page));
-	if (q->sq_offset != 0)
-		arena_free(a, q->sq_offset, q->sq_octets);
-	if (q->rq_offset != 0)
-		arena_free(a, q->rq_offset, q->rq_octets);
+	queues_give(q->client, q->page_offset, sizeof(struct qp_page));
+	queues_give(q->client, q->sq_offset, q->sq_octets);
+	queues_give(q->client, q->rq_offset, q->rq_octets);
 }
 
 static void core_caps(const struct engine_qp *q, const struct request_create_qp *r,
@@ -173,6 +171,7 @@ static int qp_build(struct call *call, struct engine_qp *q, const struct request
 	const struct pd *p = object_find(call->client, OBJECT_PD, r->pd);
 	struct engine *e = call->engine;
 	struct qp_caps caps;
+	int error;
 
 	q->handle = handle_reserve(t);
 	if (q->handle == 0)
@@ -183,8 +182,9 @@ static int qp_build(struct call *call, struct engine_qp *q, const struct request
 	q->qpn = peers_reserve_number(e, q->lcore->index, q);
 	if (q->qpn == 0)
 		return call_fail(call, ENOMEM, "no queue pair number is free");
-	if (!make_queues(q, r))
-		return call_fail(call, ENOMEM, "the program's memory for queues is full");
+	error = make_queues(call, q, r);
+	if (error != 0)
+		return error;
 	q->page->lcore = q->lcore->index;
 	core_caps(q, r, p, &caps);
 	return make_core(call, q, &caps);

@@ -38,33 +38,36 @@ static uint32_t number_reserve(struct engine *e)
 /* ---- rings ---- */
 
 /* A ring for that many requests (one slot of a ring stays free), to follow the newest. */
-static struct srq_store *store_create(struct engine_srq *s, uint32_t requests)
+static int store_create(struct call *call, struct engine_srq *s, uint32_t requests,
+			struct srq_store **out)
 {
 	uint32_t size = power_of_two_above(requests + 1);
 	struct arena *a = s->client->arena;
 	struct srq_store *store = calloc(1, sizeof(*store));
+	int error;
 
 	if (store == NULL)
-		return NULL;
+		return ENOMEM;
 	store->octets = ring_bytes(size, s->stride);
-	store->offset = arena_allocate(a, store->octets);
-	if (store->offset == 0) {
+	error = queues_take(call, store->octets, &store->offset);
+	if (error != 0) {
 		free(store);
-		return NULL;
+		return error;
 	}
 	ring_format(arena_at(a, store->offset), size, false);
 	srq_ring_init(&store->ring, arena_at(a, store->offset), size, s->stride);
 	store->ring.one_lcore = s->client->engine->lcores == 1;
 	TAILQ_INSERT_TAIL(&s->store, store, link);
 	s->stores++;
-	return store;
+	*out = store;
+	return 0;
 }
 
 static void store_free(struct engine_srq *s, struct srq_store *store)
 {
 	TAILQ_REMOVE(&s->store, store, link);
 	s->stores--;
-	arena_free(s->client->arena, store->offset, store->octets);
+	queues_give(s->client, store->offset, store->octets);
 	free(store);
 }
 
@@ -131,6 +134,7 @@ static int srq_build(struct call *call, struct engine_srq *s, const struct reque
 {
 	struct handle_table *t = &call->client->objects->table[OBJECT_SRQ];
 	struct srq_store *first;
+	int error;
 
 	s->handle = handle_reserve(t);
 	if (s->handle == 0)
@@ -140,10 +144,11 @@ static int srq_build(struct call *call, struct engine_srq *s, const struct reque
 		return call_fail(call, ENOMEM,
 				 "the engine's limit is reached: %u shared receive queues",
 				 LIMIT_ENGINE_SRQS);
-	s->page_offset = arena_allocate(s->client->arena, sizeof(struct srq_page));
-	first = s->page_offset != 0 ? store_create(s, s->max_wr) : NULL;
-	if (first == NULL)
-		return call_fail(call, ENOMEM, "the program's memory for queues is full");
+	error = queues_take(call, sizeof(struct srq_page), &s->page_offset);
+	if (error == 0)
+		error = store_create(call, s, s->max_wr, &first);
+	if (error != 0)
+		return error;
 	s->page = arena_at(s->client->arena, s->page_offset);
 	s->ring = &first->ring;
 	if (!make_back(s))
@@ -156,8 +161,7 @@ static void srq_unbuild(struct client *c, struct engine_srq *s)
 	tags_unbuild(c, s);
 	while (!TAILQ_EMPTY(&s->store))
 		store_free(s, TAILQ_FIRST(&s->store));
-	if (s->page_offset != 0)
-		arena_free(c->arena, s->page_offset, sizeof(struct srq_page));
+	queues_give(c, s->page_offset, sizeof(struct srq_page));
 	if (s->number != 0)
 		handle_free(&c->engine->control->srq_numbers, s->number & 0xffff);
 	if (s->handle != 0)
@@ -269,6 +273,7 @@ static int resize(struct call *call, struct engine_srq *s, uint32_t max_wr)
 {
 	struct reply_modify_srq *reply = (struct reply_modify_srq *)&call->reply;
 	struct srq_store *newest, *store;
+	int error;
 
 	stores_trim(s);
 	if (s->stores == LIMIT_SRQ_RINGS)
@@ -277,9 +282,9 @@ static int resize(struct call *call, struct engine_srq *s, uint32_t max_wr)
 			"requests that were posted before the last %u resizes are still in use",
 			LIMIT_SRQ_RINGS - 1);
 	newest = TAILQ_LAST(&s->store, srq_store_list);
-	store = store_create(s, max_wr);
-	if (store == NULL)
-		return call_fail(call, ENOMEM, "the program's memory for queues is full");
+	error = store_create(call, s, max_wr, &store);
+	if (error != 0)
+		return error;
 	/* Release: an lcore that finds the ring finds it initialised. */
 	__atomic_store_n(&newest->ring.next, &store->ring, __ATOMIC_RELEASE);
 	s->max_wr = max_wr;

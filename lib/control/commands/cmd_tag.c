@@ -25,19 +25,20 @@ static uint32_t ops_stride(void)
 				  64);
 }
 
-static bool make_ops(struct engine_srq *s, uint32_t max_ops)
+static int make_ops(struct call *call, struct engine_srq *s, uint32_t max_ops)
 {
 	uint32_t size = power_of_two_above(max_ops + 1), stride = ops_stride();
 	struct arena *a = s->client->arena;
 	struct tag_list *list = s->tags;
+	int error;
 
 	list->ops_octets = ring_bytes(size, stride);
-	list->ops_offset = arena_allocate(a, list->ops_octets);
-	if (list->ops_offset == 0)
-		return false;
+	error = queues_take(call, list->ops_octets, &list->ops_offset);
+	if (error != 0)
+		return error;
 	ring_format(arena_at(a, list->ops_offset), size, false);
 	ring_side_init(&list->ops, arena_at(a, list->ops_offset), size, stride);
-	return true;
+	return 0;
 }
 
 /* The list and its parts, in one block of memory. */
@@ -81,17 +82,14 @@ int tags_build(struct call *call, struct engine_srq *s, const struct request_cre
 	if (error != 0)
 		return error;
 	s->lcore = &e->lcore[e->control->next_lcore++ % e->lcores];
-	if (!make_ops(s, r->max_ops))
-		return call_fail(call, ENOMEM, "the program's memory for queues is full");
-	return 0;
+	return make_ops(call, s, r->max_ops);
 }
 
 void tags_unbuild(struct client *c, struct engine_srq *s)
 {
 	if (s->tags == NULL)
 		return;
-	if (s->tags->ops_offset != 0)
-		arena_free(c->arena, s->tags->ops_offset, s->tags->ops_octets);
+	queues_give(c, s->tags->ops_offset, s->tags->ops_octets);
 	account_give_memory(&c->objects->account, s->tags->memory_octets);
 	free(s->tags);
 	s->tags = NULL;

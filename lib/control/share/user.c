@@ -121,6 +121,7 @@ void users_open(struct users *all)
 	all->limit[RESOURCE_ADDRESSES] =
 		less(addresses - addresses / 16, addresses_in_use(addresses));
 	all->limit[RESOURCE_MEMORY] = MIN_OF(4 * LIMIT_CLIENT_MEMORY, memory / 2);
+	all->limit[RESOURCE_QUEUES] = memory / 2;
 	all->limit[RESOURCE_FILES] = memory;
 	for (uint32_t r = 0; r < RESOURCE_COUNT; r++)
 		if (all->of_program[r] == DERIVED)

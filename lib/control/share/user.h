@@ -55,6 +55,7 @@
 	X(MAPPINGS, "mappings of the engine", DERIVED, DERIVED)                                \
 	X(ADDRESSES, "octets of address space", DERIVED, DERIVED)                              \
 	X(MEMORY, "octets of the engine's memory", DERIVED, LIMIT_CLIENT_MEMORY)               \
+	X(QUEUES, "octets of queues", DERIVED, DERIVED)                                        \
 	X(FILES, "octets of mapped files", DERIVED, DERIVED)                                   \
 	X(WATCHES, "files that were mapped and still exist", LIMIT_ENGINE_WATCHES, NO_LIMIT)
 

@@ -17,6 +17,7 @@
 #include "base/bits.h"
 #include "rig/beside.h"
 #include "control/control.h"
+#include "lcore/srq.h"
 
 TestSuite(control_quota, .init = control_rig_open, .timeout = 240);
 
@@ -302,4 +303,129 @@ Test(control_quota, completion_queues)
 	cr_expect_eq(t.error, ENOMEM, "%d", t.error);
 	cr_expect_eq(t.n, most / 4 * 3 - 1, "%lu", (unsigned long)t.n);
 	end(&a);
+}
+
+/* ---- memory of queues ---- */
+
+#define OF_QUEUES (UINT64_C(1) << 30)
+
+static uint64_t charged(void)
+{
+	return __atomic_load_n(&users()->all[RESOURCE_QUEUES], __ATOMIC_RELAXED);
+}
+
+/* Two programs: one alone has no more than half. */
+static void take_large_queues(struct taken *t)
+{
+	for (int i = 0; i < 2; i++) {
+		struct request_create_cq q = { .cqe = 65535 };
+		int fd = try_attach(t, &q.context);
+
+		if (fd < 0)
+			return;
+		take_many(fd, COMMAND_CREATE_CQ, &q.h, sizeof(q), UINT64_MAX, t);
+	}
+}
+
+/* hostile H-122: an engine touches pages of queues, and the kernel charges them to the engine. */
+Test(control_quota, memory_for_queues)
+{
+	uint64_t most = room_for(RESOURCE_QUEUES, OF_QUEUES);
+	struct attacker a;
+	struct taken t = attack(&a, take_large_queues);
+
+	expect_service("the attacker has all the memory for queues that it is given");
+	cr_expect_eq(t.error, ENOMEM, "%d", t.error);
+	cr_expect_not_null(strstr(t.why, "octets of queues"), "%s", t.why);
+	cr_expect_leq(t.n * 65536 * sizeof(struct completion), most / 4 * 3, "%lu",
+		      (unsigned long)t.n);
+	cr_expect_gt(t.n * 65536 * sizeof(struct completion), most / 8 * 5, "%lu",
+		     (unsigned long)t.n);
+	end(&a);
+}
+
+static uint32_t create_srq(int fd, const struct objects *o, uint32_t type)
+{
+	struct request_create_srq q = {
+		.pd = o->pd, .cq = o->cq, .type = type, .max_wr = 100, .max_sge = 1
+	};
+	struct reply_create_srq r;
+
+	if (type == SRQ_TYPE_TM)
+		q.max_tags = q.max_ops = 100;
+	cr_assert_eq(ask(fd, COMMAND_CREATE_SRQ, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL), 0);
+	return r.handle;
+}
+
+static uint32_t create_event_channel(int fd)
+{
+	struct carrier_descriptors out = { 0 };
+	struct request_empty q = { 0 };
+	struct reply_cm_channel r;
+
+	cr_assert_eq(
+		ask(fd, COMMAND_CM_CREATE_CHANNEL, &q.h, sizeof(q), &r.h, sizeof(r), NULL, &out),
+		0);
+	cr_assert_eq(out.count, 1);
+	close(out.fd[0]);
+	return r.handle;
+}
+
+static void resize_cq(int fd, uint32_t cq)
+{
+	struct request_resize_cq q = { .cq = cq, .cqe = 60000 };
+	struct reply_create_cq r;
+
+	cr_assert_eq(ask(fd, COMMAND_RESIZE_CQ, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL), 0);
+}
+
+static void resize_srq(int fd, uint32_t srq)
+{
+	struct request_modify_srq q = { .srq = srq, .mask = SRQ_ATTR_MAX_WR, .max_wr = 10000 };
+	struct reply_modify_srq r;
+
+	cr_assert_eq(ask(fd, COMMAND_MODIFY_SRQ, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL), 0);
+}
+
+/* Destroys it. What it had must be at least `least`, and is charged no longer. */
+static void expect_charged(int fd, enum command destroy, uint32_t handle, uint64_t before,
+			   uint64_t least)
+{
+	uint64_t with = charged();
+	uint32_t events;
+
+	cr_expect_geq(with - before, least, "%u: %lu", destroy, (unsigned long)(with - before));
+	cr_assert_eq(ask_handle(fd, destroy, handle, &events), 0);
+	cr_expect_eq(charged(), before, "%u leaves %ld", destroy, (long)(charged() - before));
+}
+
+Test(control_quota, each_kind_of_queue_is_charged)
+{
+	uint64_t none = charged(), before;
+	int fd = attach();
+	struct objects o;
+	uint32_t handle;
+
+	make_objects(fd, &o);
+	before = charged();
+	cr_assert_eq(create_cq(fd, o.context, 0, 1000, &handle), 0);
+	resize_cq(fd, handle);
+	expect_charged(fd, COMMAND_DESTROY_CQ, handle, before, 61000 * sizeof(struct completion));
+	handle = create_srq(fd, &o, SRQ_TYPE_BASIC);
+	resize_srq(fd, handle);
+	expect_charged(fd, COMMAND_DESTROY_SRQ, handle, before, 10100 * sizeof(struct recv_work));
+	handle = create_srq(fd, &o, SRQ_TYPE_TM);
+	expect_charged(fd, COMMAND_DESTROY_SRQ, handle, before,
+		       100 * sizeof(struct recv_work) + 100 * sizeof(struct tag_work));
+	handle = create_event_channel(fd);
+	cr_expect_geq(charged() - before, LIMIT_CM_SHOWN * sizeof(struct reply_cm_event));
+	cr_assert_eq(ask_handle(fd, COMMAND_CM_DESTROY_CHANNEL, handle, NULL), 0);
+	cr_expect_eq(charged(), before, "%lu", (unsigned long)charged());
+	cr_assert_eq(ask_handle(fd, COMMAND_DESTROY_QP, o.qp, &handle), 0);
+	cr_expect_leq(charged() + 10 * (sizeof(struct send_work) + sizeof(struct recv_work)),
+		      before, "%lu", (unsigned long)charged());
+	close(fd);
+	expect_counts(0, 0, 0, 0);
+	cr_expect_eq(charged(), none, "%lu", (unsigned long)charged());
+	control_rig_close();
 }
