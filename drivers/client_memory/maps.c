@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "drivers/client_memory/maps_kept.h"
 
 #define LINE_OCTETS 512u /* the rest of a longer path is skipped */
 
@@ -15,9 +16,16 @@
 
 static int open_file(struct maps *f, const char *path)
 {
+	int error;
+
 	f->at = f->end = 0;
 	f->fd = open(path, O_RDONLY | O_CLOEXEC);
-	return f->fd < 0 ? errno : 0;
+	f->kept = f->fd < 0;
+	if (!f->kept)
+		return 0;
+	error = errno;
+	f->fd = maps_kept_take();
+	return f->fd < 0 ? error : 0;
 }
 
 /* False: at the end, or on an error. */
@@ -141,7 +149,10 @@ bool maps_next(struct maps *f, struct mapping *m)
 
 void maps_close(struct maps *f)
 {
-	close(f->fd);
+	if (f->kept)
+		maps_kept_give();
+	else
+		close(f->fd);
 }
 
 /* ---- smaps ---- */

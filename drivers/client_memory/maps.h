@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads the address space of this process from /proc/self/maps and smaps, without malloc, stdio and
- * locks. The engine and its programs' libraries use it.
+ * Reads the address space of this process from /proc/self/maps and smaps, without malloc and stdio,
+ * and without locks as long as there is a /proc (maps_kept.h). The engine and its programs'
+ * libraries use it.
  */
 #ifndef CLIENT_MEMORY_MAPS_H
 #define CLIENT_MEMORY_MAPS_H
@@ -37,6 +38,7 @@ struct mapping {
 
 struct maps {
 	int fd;
+	bool kept; /* it is the descriptor of maps_kept.h */
 	uint32_t at, end; /* of the text that is not parsed yet */
 	char text[MAPS_TEXT];
 };

@@ -19,6 +19,7 @@
 #include "base/loading.h"
 #include "base/memory_call.h"
 #include "queue/cancel.h"
+#include "drivers/client_memory/maps_kept.h"
 #include "drivers/client_memory/promote_private.h"
 
 static struct {
@@ -62,6 +63,44 @@ static void give_spare(void)
 
 /* ---- before the fork ---- */
 
+/*
+ * Whether a shared mapping begins there. mremap(2) with an old size of 0 maps its first page a
+ * second time. It refuses private ones.
+ */
+static bool is_shared(uintptr_t at)
+{
+	void *page = memory_map(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool shared = page != MAP_FAILED && memory_show_again((void *)at, PAGE, page);
+
+	if (page != MAP_FAILED)
+		memory_unmap(page, PAGE);
+	return shared;
+}
+
+/* Nothing shows the mappings, so the parts are looked for where they were promoted. */
+static void keep_homes(void)
+{
+	const uint64_t slot = UINT64_C(1) << PROMOTE_SLOT_SHIFT;
+
+	for (uint32_t i = 0; i < promote_state.parts && kept.count < LIMIT_PROMOTE_RANGES; i++) {
+		const struct part *p = &promote_state.part[i];
+		uintptr_t at = p->home_start + p->offset % slot;
+
+		if (p->home_end == 0 || !is_shared(at))
+			continue;
+		kept.of[kept.count++] = (struct mapping){
+			.start = at,
+			.end = at + p->length,
+			.offset = p->offset,
+			.inode = promote_state.inode,
+			.device = promote_state.device,
+			.readable = true,
+			.writable = true,
+			.shared = true,
+		};
+	}
+}
+
 static void keep_mappings(void)
 {
 	uintptr_t from = 0;
@@ -76,11 +115,13 @@ static void keep_mappings(void)
 		if (n > 0)
 			from = promote_state.found[n - 1].end;
 	} while (n == (int)LIMIT_PROMOTE_RANGES);
+	if (n < 0)
+		keep_homes();
 }
 
 /*
  * Calls `give` for each mapping of the promoted file. Returns how many calls failed. UINT32_MAX:
- * there is no /proc.
+ * they cannot be read.
  */
 static uint32_t each_of_ours(bool (*give)(const struct mapping *m))
 {
@@ -214,20 +255,35 @@ static bool give_copy(const struct mapping *m)
 	return false;
 }
 
+/*
+ * Without /proc the child has the parent's mappings of before the fork, except those that are not
+ * there any more, or were not inherited.
+ */
+static void give_kept(void)
+{
+	for (uint32_t i = 0; i < kept.count; i++) {
+		const struct mapping *m = &kept.of[i];
+
+		if (is_shared(m->start) && (kept.copy[i] == MAP_FAILED || !give_copy(m)))
+			copy_for_child(m);
+	}
+}
+
 static void give_copies(void)
 {
 	uint32_t left = each_of_ours(give_copy);
 
 	if (left == UINT32_MAX)
-		abort(); /* else two processes would write the same memory */
+		give_kept();
 	drop_copies(); /* first, because later mappings may use the addresses of used copies */
-	if (left > 0)
+	if (left > 0 && left != UINT32_MAX)
 		each_of_ours(copy_for_child);
 }
 
 static void fork_child(void)
 {
 	promote_hold_forget();
+	maps_forget();
 	if (promote_state.parts != 0)
 		give_copies();
 	if (promote_fd_is_ours())
@@ -236,6 +292,7 @@ static void fork_child(void)
 	promote_state.parts = 0;
 	promote_forget_left();
 	promote_peer_forget();
+	maps_keep();
 	take_spare();
 	pthread_mutex_unlock(&promote_state.lock);
 	cancel_restore(promote_state.fork_cancel);
@@ -248,6 +305,7 @@ static AT_LOAD(LOAD_MEMORY) void watch_forks(void)
 
 bool promote_watch_forks(void)
 {
+	maps_keep();
 	take_spare();
 	return kept.watched;
 }

@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "base/bits.h"
 #include "drivers/client_memory/maps.h"
 #include "queue/cancel.h"
 #include "verbs/memory/mapping.h"
 
-#define LOOKS 8u
+#define LOOKS	   8u
+#define PAGES_ONCE 1024u
 
 enum verdict {
 	MORE,
@@ -72,10 +74,31 @@ static int check(uintptr_t address, size_t length, bool write)
 	return error;
 }
 
+/*
+ * Without /proc, as after chroot(2), nothing shows what the pages allow. mincore(2) shows whether
+ * they are there. A request that does what they do not allow fails later, or is carried out.
+ */
+static int check_presence(uintptr_t address, size_t length)
+{
+	unsigned char resident[PAGES_ONCE];
+	uintptr_t at = address & ~(uintptr_t)4095;
+
+	while (at < address + length) {
+		size_t some = MIN_OF(address + length - at, PAGES_ONCE * (size_t)4096);
+
+		if (mincore((void *)at, some, resident) != 0)
+			return EFAULT;
+		at += some;
+	}
+	return 0;
+}
+
 int mapping_check(uintptr_t address, size_t length, bool write)
 {
 	int cancel = cancel_off(), error = check(address, length, write);
 
+	if (error == ENOENT || error == EACCES)
+		error = check_presence(address, length);
 	cancel_restore(cancel);
 	return error;
 }

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The program has closed descriptors that it does not know, and the promoted file's number is
- * another file's. Then neither that file nor the program's memory may change.
+ * The program has taken something away that promotion needs, and its memory may not change:
+ * - It has closed descriptors that it does not know, and the promoted file's number is another
+ *   file's. That file may not change either.
+ * - It has called chroot(2), and there is no /proc any more.
  */
 #include "drivers/client_memory/maps.h"
 #include "drivers/client_memory/promote.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "users.h"
 
 #define PAGE  ((size_t)4096)
 #define MIB   ((size_t)1 << 20)
@@ -157,4 +163,131 @@ Test(promote_lost, a_forks_child_keeps_the_other_file)
 	log = log_instead();
 	expect_success_in_child(p, log);
 	cr_expect(is_the_log(log));
+}
+
+/* ---- without /proc ---- */
+
+static void lose_proc(void)
+{
+	char empty[] = "/tmp/uroce-empty-XXXXXX";
+
+	cr_assert_not_null(mkdtemp(empty), "%m");
+	cr_assert_eq(chdir(empty), 0);
+	cr_assert_eq(rmdir(empty), 0);
+	cr_assert_eq(chroot("."), 0, "%m");
+	cr_assert_eq(access("/proc", F_OK), -1);
+}
+
+/* Closes the descriptors of this process's own maps and smaps. */
+static void close_all_maps(void)
+{
+	char link[32], path[64];
+
+	for (int fd = 3; fd < 256; fd++) {
+		ssize_t n;
+
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		n = readlink(link, path, sizeof(path) - 1);
+		path[n < 0 ? 0 : n] = '\0';
+		if (n > 4 && strcmp(path + n - 4, "maps") == 0)
+			close(fd);
+	}
+}
+
+static void *moved(void *p)
+{
+	void *to = new_memory();
+
+	cr_assert_eq(mremap(p, MIB, MIB, MREMAP_MAYMOVE | MREMAP_FIXED, to), to);
+	return to;
+}
+
+/* The child writes, and the parent writes before the child reads. */
+static void expect_separate_memory(uint8_t *p)
+{
+	int go[2], status;
+	pid_t child;
+
+	cr_assert_eq(pipe(go), 0);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0) {
+		char octet;
+		bool same = read(go[0], &octet, 1) == 1 && is_as_before(p);
+
+		memset(p, 7, MIB);
+		_exit(!same);
+	}
+	p[MIB - 1] = 1;
+	cr_assert_eq(write(go[1], "g", 1), 1);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0, "%#x", (unsigned int)status);
+	cr_expect_eq(p[MIB - 1], 1);
+	p[MIB - 1] = 0;
+	cr_expect(is_as_before(p));
+}
+
+Test(promote_lost, a_forks_child_has_its_copy_without_proc, .init = expect_root)
+{
+	struct mr_backing b[PARTS];
+	uint8_t *p = moved(new_promoted(b));
+
+	lose_proc();
+	expect_separate_memory(p);
+	expect_separate_memory(p);
+}
+
+Test(promote_lost, a_forks_child_has_its_copy_without_proc_and_descriptors, .init = expect_root)
+{
+	struct mr_backing b[PARTS];
+	uint8_t *p = new_promoted(b);
+
+	close_all_maps();
+	close(promote_file());
+	lose_proc();
+	expect_separate_memory(p);
+}
+
+/* A grandchild has no promoted memory, and the child has no use for its parent's descriptors. */
+Test(promote_lost, a_forks_child_forks_without_proc, .init = expect_root)
+{
+	struct mr_backing b[PARTS];
+	uint8_t *p = new_promoted(b);
+	int status;
+	pid_t child;
+
+	lose_proc();
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0) {
+		child = fork();
+		if (child == 0)
+			_exit(!is_as_before(p));
+		_exit(child < 0 || waitpid(child, &status, 0) != child || status != 0);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0, "%#x", (unsigned int)status);
+}
+
+Test(promote_lost, deregistration_without_proc_makes_it_private, .init = expect_root)
+{
+	struct mr_backing b[PARTS];
+	uint8_t *p = new_promoted(b);
+
+	lose_proc();
+	promote_release(b, 1);
+	cr_expect(is_as_before(p));
+	cr_expect_eq(mremap(p, 0, PAGE, MREMAP_MAYMOVE), MAP_FAILED, "it is a shared mapping");
+}
+
+Test(promote_lost, registration_without_proc_promotes_nothing, .init = expect_root)
+{
+	struct mr_backing b[PARTS], again[PARTS];
+	uint8_t *p = new_promoted(b), *q = new_memory();
+
+	lose_proc();
+	memset(q, 6, MIB);
+	cr_expect_eq(promote_range(q, MIB, again, PARTS), 0);
+	cr_expect_eq(q[0], 6);
+	cr_expect(is_as_before(p));
 }

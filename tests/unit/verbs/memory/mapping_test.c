@@ -118,3 +118,23 @@ Test(mapping, address_zero_and_the_end_of_memory_are_faults)
 	cr_assert_eq(mapping_check(0, 1, false), EFAULT);
 	cr_assert_eq(mapping_check(UINTPTR_MAX - 4095, 4095, false), EFAULT);
 }
+
+/* Without /proc, as behind chroot(2), nobody tells what the pages allow. They must be there. */
+Test(mapping, without_proc_tells_what_is_mapped)
+{
+	char empty[] = "/tmp/uroce-empty-XXXXXX", *p = make_range();
+	uintptr_t at = (uintptr_t)p;
+
+	if (geteuid() != 0)
+		cr_skip_test("only root may call chroot");
+	cr_assert_not_null(mkdtemp(empty), "%m");
+	cr_assert_eq(chdir(empty), 0);
+	cr_assert_eq(rmdir(empty), 0);
+	cr_assert_eq(chroot("."), 0, "%m");
+	cr_expect_eq(mapping_check(at, 3 * PAGE, true), 0);
+	cr_expect_eq(mapping_check(at + 17, PAGE, true), 0);
+	cr_expect_eq(mapping_check(at + 3 * PAGE - 1, 2, true), EFAULT);
+	cr_expect_eq(mapping_check(at + 3 * PAGE, 1, false), EFAULT);
+	cr_expect_eq(mapping_check(at + 2 * PAGE, 3 * PAGE, false), EFAULT);
+	cr_expect_eq(mapping_check(UINTPTR_MAX - 17, 17, false), EFAULT);
+}
