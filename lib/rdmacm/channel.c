@@ -36,8 +36,7 @@ static void leave(struct channel *ch)
 void channels_forked(void)
 {
 	for (struct channel *ch = channels; ch != NULL; ch = ch->next) {
-		if (ch->rdma.fd >= 0)
-			close(ch->rdma.fd);
+		own_file_close(&ch->file, ch->rdma.fd);
 		ch->rdma.fd = -1;
 	}
 }
@@ -68,6 +67,7 @@ static int create_in_engine(struct channel *ch)
 	ch->handle = reply.handle;
 	ch->ring = uroce_arena_at(ch->device->context, reply.ring_offset);
 	ch->rdma.fd = received.fd[0];
+	ch->file = own_file_of(received.fd[0]);
 	return 0;
 }
 

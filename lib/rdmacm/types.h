@@ -27,6 +27,7 @@
 
 #include "base/bits.h"
 #include "client/handle_map.h"
+#include "client/own_file.h"
 #include "protocol/command_cm.h"
 #include "queue/event_ring.h"
 #include "verbs/private_node.h"
@@ -48,6 +49,7 @@ struct cm_device {
 struct channel {
 	struct rdma_event_channel rdma;
 	struct cm_device *device;
+	struct own_file file; /* of its descriptor */
 	uint32_t handle;
 	uint32_t taken; /* records taken from the ring */
 	struct event_page *ring;

@@ -22,6 +22,7 @@ static int create_in_engine(struct context *c, struct channel *ch)
 	}
 	ch->handle = reply.handle;
 	ch->ibv.fd = received.fd[0];
+	ch->file = own_file_of(received.fd[0]);
 	return 0;
 }
 

@@ -58,7 +58,7 @@ static void stale_context(struct verbs_object *o, void *argument)
 	struct context *c = container_of_type(o, struct context, object);
 
 	pthread_mutex_init(&c->verbs.context.mutex, NULL);
-	close(c->verbs.context.async_fd);
+	own_file_close(&c->async_file, c->verbs.context.async_fd);
 	c->verbs.context.async_fd = -1;
 }
 
@@ -66,7 +66,7 @@ static void stale_channel(struct verbs_object *o, void *argument)
 {
 	struct channel *ch = container_of_type(o, struct channel, object);
 
-	close(ch->ibv.fd);
+	own_file_close(&ch->file, ch->ibv.fd);
 	ch->ibv.fd = -1;
 }
 
@@ -100,7 +100,7 @@ static void stale_srq(struct verbs_object *o, void *argument)
 /*
  * Called in the child of a fork, which shares no object with its parent. The child can only destroy
  * what it inherited. Its copies of descriptors are closed, so that the engine sees when the parent
- * dies.
+ * dies. Mute ones (events.h) stay: their engine is gone.
  */
 static void forked(void)
 {
@@ -140,6 +140,7 @@ static int open_in_engine(struct context *c, int token_fd)
 	}
 	c->handle = reply.handle;
 	c->verbs.context.async_fd = received.fd[0];
+	c->async_file = own_file_of(received.fd[0]);
 	/* Programs do not read it. They duplicate it and pass it on for ibv_import_device(3). */
 	c->verbs.context.cmd_fd = received.fd[1];
 	return 0;

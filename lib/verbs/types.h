@@ -23,6 +23,7 @@
 #include "client/attachment.h"
 #include "client/handle_map.h"
 #include "client/lock.h"
+#include "client/own_file.h"
 #include "client/verbs_object.h"
 #include "drivers/client_memory/promote.h"
 #include "queue/arena.h"
@@ -51,6 +52,7 @@ struct context {
 	struct verbs_object object;
 	struct device *device;
 	struct attachment *attachment;
+	struct own_file async_file; /* of its async_fd */
 	uint32_t handle;
 	uint32_t references; /* one for the program, one for each object in it */
 	bool closed;
@@ -123,6 +125,7 @@ struct mr {
 struct channel {
 	struct ibv_comp_channel ibv;
 	struct verbs_object object;
+	struct own_file file; /* of its descriptor */
 	uint32_t handle;
 	int idle_fd; /* atomic: other end of a mute descriptor (events.h); -1: none */
 };

@@ -317,6 +317,26 @@ Test(ids, a_child_process_has_its_own_devices)
 	rdma_destroy_event_channel(channel);
 }
 
+/* The program has closed all descriptors that it does not know, and then opened a file. */
+Test(ids, a_child_process_keeps_a_file_with_the_number_of_a_channel)
+{
+	struct rdma_event_channel *channel = open_channel();
+	int fd = channel->fd, saved = dup(fd), file = open("/dev/null", O_RDONLY), status;
+	pid_t child;
+
+	cr_assert_geq(saved, 0);
+	cr_assert_eq(dup2(file, fd), fd);
+	child = fork();
+	if (child == 0)
+		_exit(fcntl(fd, F_GETFD) >= 0 ? 0 : 1);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0, "the child has lost the file: %#x", (unsigned int)status);
+	cr_assert_eq(dup2(saved, fd), fd);
+	close(saved);
+	close(file);
+	rdma_destroy_event_channel(channel);
+}
+
 /* An id whose event is not acknowledged, so that a thread waits in rdma_destroy_id. */
 static struct rdma_cm_event *begin_to_destroy(struct waiting *w, struct rdma_event_channel *channel)
 {
