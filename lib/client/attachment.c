@@ -256,6 +256,17 @@ int attachment_get(const struct engine_source *source, uint64_t engine_id, struc
 	return error;
 }
 
+static void release(struct attachment *c)
+{
+	int cancel = cancel_off();
+
+	/* In a fork's child the carrier of an embedded engine still belongs to the parent. */
+	if (!c->stale || c->source.embedded[0] == '\0')
+		c->carrier->ops->release(c->carrier);
+	free(c);
+	cancel_restore(cancel);
+}
+
 void attachment_put(struct attachment *c)
 {
 	struct attachment **link;
@@ -269,12 +280,8 @@ void attachment_put(struct attachment *c)
 		*link = c->next;
 	}
 	pthread_mutex_unlock(&lock);
-	if (!last)
-		return;
-	/* In a fork's child the carrier of an embedded engine still belongs to the parent. */
-	if (!c->stale || c->source.embedded[0] == '\0')
-		c->carrier->ops->release(c->carrier);
-	free(c);
+	if (last)
+		release(c);
 }
 
 int attachment_command(struct attachment *c, enum command what, struct command_request *request,

@@ -2,8 +2,8 @@
 /*
  * Between these two calls a thread cannot be cancelled (pthread_cancel(3)), because it holds a lock
  * or has done half of something. Programs such as rping cancel threads that wait for events,
- * whatever call those threads are in at that moment. Only calls that wait for an event are
- * cancellation points.
+ * whatever call those threads are in at that moment. Only calls that wait for an event, or for its
+ * acknowledgement, are cancellation points.
  */
 #ifndef QUEUE_CANCEL_H
 #define QUEUE_CANCEL_H

@@ -150,7 +150,7 @@ static void keep(struct channel *ch)
 EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
 	struct channel *ch = channel_of(channel);
-	int fd = channel->fd;
+	int fd = channel->fd, cancel = cancel_off();
 
 	leave(ch);
 	destroy_in_engine(ch->device, ch->handle);
@@ -160,6 +160,7 @@ EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	if (ch->idle_fd >= 0)
 		close(ch->idle_fd);
 	keep(ch);
+	cancel_restore(cancel);
 }
 
 /* `channel` may point to freed memory, because the program may have destroyed the channel. */

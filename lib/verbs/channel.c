@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "queue/cancel.h"
 #include "verbs/events.h"
 #include "verbs/queues/flush.h"
 
@@ -55,7 +56,7 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 {
 	struct context *c = context_of(ibv->context);
 	struct channel *ch = channel_of(ibv);
-	int error;
+	int error, cancel;
 
 	if (verbs_object_busy(&ch->object))
 		return EBUSY;
@@ -63,10 +64,12 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 	if (error != 0)
 		return error;
 	verbs_object_leave(&ch->object);
+	cancel = cancel_off();
 	if (ibv->fd >= 0)
 		close(ibv->fd);
 	if (ch->idle_fd >= 0)
 		close(ch->idle_fd);
+	cancel_restore(cancel);
 	free(ch);
 	context_drop(c);
 	return 0;

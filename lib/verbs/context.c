@@ -163,7 +163,7 @@ static int attach(struct context *c, int token_fd)
 int context_open(struct device *device, int token_fd, struct context **out)
 {
 	struct context *c = calloc(1, sizeof(*c));
-	int error;
+	int error, cancel;
 
 	if (c == NULL)
 		return ENOMEM;
@@ -172,7 +172,9 @@ int context_open(struct device *device, int token_fd, struct context **out)
 	c->references = 1;
 	c->idle_fd = -1;
 	c->token_fd = -1;
+	cancel = cancel_off();
 	error = attach(c, token_fd);
+	cancel_restore(cancel);
 	if (error != 0) {
 		free(c);
 		return error;

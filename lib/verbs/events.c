@@ -11,13 +11,19 @@
 #include "verbs/queues/raw.h"
 #include "verbs/queues/srq.h"
 
+static void unlock(void *mutex)
+{
+	pthread_mutex_unlock(mutex);
+}
+
 void events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acknowledged,
 		 uint32_t delivered)
 {
 	pthread_mutex_lock(mutex);
+	pthread_cleanup_push(unlock, mutex);
 	while (*acknowledged != delivered)
 		pthread_cond_wait(cond, mutex);
-	pthread_mutex_unlock(mutex);
+	pthread_cleanup_pop(1);
 }
 
 int events_receive(int fd, void *message, size_t octets)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "queue/cancel.h"
 #include "verbs/types.h"
 
 const char *ibv_get_sysfs_path(void);
@@ -42,7 +43,7 @@ static bool is_ours(const char *dir)
 EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
 {
 	char path[IBV_SYSFS_PATH_MAX * 2];
-	int n;
+	int n, cancel;
 
 	if (is_ours(dir) && strcmp(file, "board_id") == 0) {
 		n = snprintf(buf, size, "uroce-%s", UROCE_VERSION);
@@ -53,5 +54,8 @@ EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, siz
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	return read_file(path, buf, size);
+	cancel = cancel_off();
+	n = read_file(path, buf, size);
+	cancel_restore(cancel);
+	return n;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory_call.h"
+#include "queue/cancel.h"
 #include "verbs/memory/dm.h"
 
 #define UNIT 4u
@@ -47,6 +48,7 @@ static int copy_from(void *host, struct ibv_dm *ibv, uint64_t offset, size_t len
 static int dm_map(struct dm *dm, const struct reply_dm *reply, struct carrier_descriptors *received)
 {
 	int error = EMFILE; /* it was sent, but this process has no free descriptor */
+	int cancel = cancel_off();
 	void *p;
 
 	if (received->count == 1 && reply->length > 0) {
@@ -59,6 +61,7 @@ static int dm_map(struct dm *dm, const struct reply_dm *reply, struct carrier_de
 	}
 	for (uint32_t i = 0; i < received->count; i++)
 		close(received->fd[i]);
+	cancel_restore(cancel);
 	return error;
 }
 

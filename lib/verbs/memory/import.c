@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "client/log.h"
+#include "queue/cancel.h"
 #include "verbs/device.h"
 #include "verbs/memory/dm.h"
 
@@ -93,19 +94,21 @@ static int attach_child(struct context *c)
 
 int context_own_attachment(struct context *c, struct attachment **attachment, uint32_t *handle)
 {
-	int error = 0;
+	int error = 0, cancel;
 
 	if (!c->attachment->stale || c->attachment->carrier->embedded) {
 		*attachment = c->attachment;
 		*handle = c->handle;
 		return 0;
 	}
+	cancel = cancel_off();
 	pthread_mutex_lock(&c->verbs.context.mutex);
 	if (c->own_attachment == NULL || attachment_gone(c->own_attachment))
 		error = attach_child(c);
 	*attachment = c->own_attachment;
 	*handle = c->own_handle;
 	pthread_mutex_unlock(&c->verbs.context.mutex);
+	cancel_restore(cancel);
 	return error;
 }
 

@@ -169,30 +169,106 @@ Test(cancel, while_an_event_is_not_acknowledged)
 	rdma_destroy_event_channel(channel);
 }
 
-static bool closed;
+/* ---- a cancellation is pending in a call that ends an object ---- */
 
-static ENDS_HERE void *close_device(void *context)
+struct ending {
+	int (*end)(void *of);
+	void *of;
+	bool ended;
+};
+
+static ENDS_HERE void *end_cancelled(void *argument)
 {
+	struct ending *x = argument;
+
 	pthread_cancel(pthread_self());
-	ibv_close_device(context);
-	closed = true;
+	x->end(x->of);
+	x->ended = true;
 	pthread_testcancel();
 	return NULL;
 }
 
-Test(cancel, in_a_call_that_closes_the_device)
+static void expect_end(const char *what, int (*end)(void *of), void *of)
+{
+	struct ending x = { .end = end, .of = of };
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, end_cancelled, &x), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect(x.ended, "the thread ended in %s", what);
+}
+
+static struct ibv_context *open_device(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
-	unsigned int before = descriptors();
 	struct ibv_context *context;
-	pthread_t thread;
 
 	cr_assert(list != NULL && list[0] != NULL);
 	context = ibv_open_device(list[0]);
 	cr_assert_not_null(context, "%m");
-	cr_assert_eq(pthread_create(&thread, NULL, close_device, context), 0);
-	cr_assert_eq(pthread_join(thread, NULL), 0);
-	cr_expect(closed, "the thread ended in ibv_close_device");
-	cr_expect_eq(descriptors(), before);
 	ibv_free_device_list(list);
+	return context;
+}
+
+static int close_device(void *context)
+{
+	return ibv_close_device(context);
+}
+
+Test(cancel, in_a_call_that_closes_the_device)
+{
+	unsigned int before = descriptors();
+
+	expect_end("ibv_close_device", close_device, open_device());
+	cr_expect_eq(descriptors(), before);
+}
+
+static int free_domain(void *pd)
+{
+	return ibv_dealloc_pd(pd);
+}
+
+Test(cancel, in_a_call_that_destroys_the_last_object_of_a_closed_device)
+{
+	unsigned int before = descriptors();
+	struct ibv_context *context = open_device();
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+
+	cr_assert_not_null(pd, "%m");
+	cr_assert_eq(ibv_close_device(context), 0);
+	expect_end("ibv_dealloc_pd", free_domain, pd);
+	cr_expect_eq(descriptors(), before);
+}
+
+static int destroy_completion_channel(void *channel)
+{
+	return ibv_destroy_comp_channel(channel);
+}
+
+Test(cancel, in_a_call_that_destroys_a_completion_channel)
+{
+	unsigned int before = descriptors();
+	struct ibv_context *context = open_device();
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
+
+	cr_assert_not_null(channel, "%m");
+	expect_end("ibv_destroy_comp_channel", destroy_completion_channel, channel);
+	cr_assert_eq(ibv_close_device(context), 0);
+	cr_expect_eq(descriptors(), before);
+}
+
+static int destroy_event_channel(void *channel)
+{
+	rdma_destroy_event_channel(channel);
+	return 0;
+}
+
+Test(cancel, in_a_call_that_destroys_an_event_channel)
+{
+	struct rdma_event_channel *first = open_channel(); /* so that the device is open */
+	unsigned int before = descriptors();
+
+	expect_end("rdma_destroy_event_channel", destroy_event_channel, open_channel());
+	cr_expect_eq(descriptors(), before);
+	rdma_destroy_event_channel(first);
 }

@@ -14,6 +14,7 @@
 
 #include "base/bits.h"
 #include "rig/endpoint.h"
+#include "rig/waiting.h"
 
 static struct endpoint e;
 
@@ -162,6 +163,54 @@ Test(events, a_drained_send_queue_sends_an_event_if_asked)
 	cr_assert_eq(to_state(e.qp[0], IBV_QPS_SQD), 0);
 	cr_expect_not(event_comes(&event, 50), "it was not asked for");
 	cr_assert_eq(to_state(e.qp[0], IBV_QPS_RTS), 0);
+}
+
+/* ---- a thread is cancelled while it waits for an acknowledgement ---- */
+
+/* A queue pair whose event was taken. It is lost with everything that it uses, but not with `e`. */
+static struct ibv_qp *unacknowledged(struct ibv_async_event *event)
+{
+	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_pd *pd = ibv_alloc_pd(e.context);
+	struct ibv_qp_init_attr init = { .send_cq = ibv_create_cq(e.context, 1, NULL, NULL, 0),
+					 .cap = { 1, 0, 1, 0, 0 },
+					 .qp_type = IBV_QPT_RC };
+	struct ibv_qp *qp;
+
+	cr_assert(pd != NULL && init.send_cq != NULL, "%m");
+	init.recv_cq = init.send_cq;
+	init.srq = ibv_create_srq(pd, &srq_init);
+	cr_assert_not_null(init.srq, "%m");
+	qp = ibv_create_qp(pd, &init);
+	cr_assert_not_null(qp, "%m");
+	cr_assert_eq(endpoint_to_init(qp), 0);
+	cr_assert_eq(to_state(qp, IBV_QPS_ERR), 0);
+	cr_assert(event_comes(event, WAIT_SECONDS * 1000), "the last receive's event did not come");
+	return qp;
+}
+
+static int destroy(void *qp)
+{
+	return ibv_destroy_qp(qp);
+}
+
+static int acknowledge(void *event)
+{
+	ibv_ack_async_event(event);
+	return 0;
+}
+
+/* As in rdma_destroy_id. */
+Test(events, a_thread_that_is_cancelled_while_it_destroys_keeps_no_lock)
+{
+	struct waiting destroyer, acknowledger;
+	struct ibv_async_event event;
+
+	waiting_begin(&destroyer, "ibv_destroy_qp", destroy, unacknowledged(&event));
+	cr_assert_eq(pthread_cancel(destroyer.thread), 0);
+	waiting_end(&destroyer);
+	waiting_start(&acknowledger, "ibv_ack_async_event", acknowledge, &event);
+	waiting_end(&acknowledger);
 }
 
 /* ---- many at once, while no thread reads ---- */
