@@ -19,6 +19,7 @@
  *
  * The atomics are between the helper thread and the thread that forks.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -33,9 +34,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/loading.h"
 #include "drivers/client_memory/promote_private.h"
 
-#define TICK_NS 1000000 /* the longest that a handler that writes promoted memory waits */
+#define HELPER_STACK (64u << 10) /* octets */
+#define TICK_NS	     1000000 /* the longest that a handler that writes promoted memory waits */
 
 static struct {
 	int fd; /* the userfaultfd */
@@ -148,6 +151,23 @@ static void *help(void *unused)
 	return NULL;
 }
 
+static size_t (*smallest_stack)(const pthread_attr_t *attr);
+
+static AT_LOAD(LOAD_MEMORY) void find_smallest_stack(void)
+{
+	*(void **)&smallest_stack = dlsym(RTLD_DEFAULT, "__pthread_get_minstack");
+}
+
+/*
+ * A thread's stack contains the thread-local storage of the program, which may be large. Only this
+ * function of glibc tells how large. Without it the stack has the usual size.
+ */
+static void choose_stack(pthread_attr_t *attr)
+{
+	if (smallest_stack != NULL)
+		pthread_attr_setstacksize(attr, smallest_stack(attr) + HELPER_STACK);
+}
+
 /* The helper blocks all signals: they are for the program's threads. */
 static bool start_helper(void)
 {
@@ -159,7 +179,7 @@ static bool start_helper(void)
 	hold.forks = (pid_t)syscall(SYS_gettid);
 	if (pthread_attr_init(&attr) != 0)
 		return false;
-	pthread_attr_setstacksize(&attr, 64 << 10);
+	choose_stack(&attr);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	error = pthread_create(&hold.helper, &attr, help, NULL);

@@ -28,6 +28,9 @@
 static uint32_t stop;
 static bool promoted;
 
+/* It is in the stacks of all threads, also of the library's own. */
+static __thread volatile uint8_t local[256 << 10];
+
 /* Words that a thread increments one after the other, in rounds. */
 struct counters {
 	volatile uint64_t *word[4];
@@ -91,6 +94,7 @@ static void begin_writers(uint8_t *p, size_t octets, bool by_reads)
 {
 	uint8_t *private = new_memory(PAGE);
 
+	local[0]++;
 	__atomic_store_n(&stop, 0, __ATOMIC_RELAXED);
 	memset(counters, 0, sizeof(counters));
 
