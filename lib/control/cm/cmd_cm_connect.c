@@ -269,6 +269,22 @@ static int settled(struct call *call, struct cm_id *id, int error, nanotime now)
 	return error;
 }
 
+/*
+ * An answer that cannot be given rejects the request, as on Linux, so that its sender does not wait
+ * for its timeout.
+ */
+static void reject_instead(struct cm_id *id, nanotime now)
+{
+	const struct cm_rejection no = { .reason = CM_REJECT_CONSUMER };
+	const struct cm_message sidr = { .status = CM_SIDR_REJECTED };
+	struct cm_connection *c = &id->connection->core;
+
+	if (id->connection->datagram)
+		cm_sidr_reply(c, &sidr, now);
+	else if (cm_state(c) == CM_REQ_RECEIVED || cm_state(c) == CM_REP_RECEIVED)
+		cm_reject(c, &no, now);
+}
+
 static int say_yes(struct call *call, struct cm_id *id, const struct request_cm_connect *r)
 {
 	nanotime now = clock_now();
@@ -280,6 +296,8 @@ static int say_yes(struct call *call, struct cm_id *id, const struct request_cm_
 		error = accept_datagrams(call, id, &r->parameters, now);
 	else
 		error = accept_connection(call, id, &r->parameters, now);
+	if (error != 0)
+		reject_instead(id, now);
 	return settled(call, id, error, now);
 }
 

@@ -124,8 +124,6 @@ static void accepted(const struct space *s, struct rdma_cm_id *listener)
 	struct rdma_cm_event *e = expect_request(s, listener);
 
 	called = e->id;
-	param.private_data_len = (uint8_t)(s->rep + 1);
-	FAILS(rdma_accept(called, &param), EINVAL);
 	param.private_data_len = s->rep;
 	cr_assert_eq(rdma_accept(called, &param), 0, "%s: %s", s->name, strerror(errno));
 	rdma_ack_cm_event(e);
@@ -144,6 +142,27 @@ static void accepted(const struct space *s, struct rdma_cm_id *listener)
 	cr_assert_eq(rdma_destroy_id(called), 0);
 	if (!s->datagram)
 		pass_event(channel, RDMA_CM_EVENT_DISCONNECTED);
+	cr_assert_eq(rdma_destroy_id(caller), 0);
+}
+
+/* As on Linux, an answer that cannot be given rejects the request: its sender does not wait. */
+static void not_accepted(const struct space *s, struct rdma_cm_id *listener)
+{
+	struct rdma_conn_param param = { .private_data = words,
+					 .private_data_len = (uint8_t)(s->rep + 1),
+					 .qp_num = new_qpn() };
+	struct rdma_cm_id *caller = ask(s, listener), *called;
+	struct rdma_cm_event *e = expect_request(s, listener);
+
+	called = e->id;
+	FAILS(rdma_accept(called, &param), EINVAL);
+	rdma_ack_cm_event(e);
+	e = expect_event(channel, s->datagram ? RDMA_CM_EVENT_UNREACHABLE : RDMA_CM_EVENT_REJECTED);
+	cr_expect_eq(e->id, caller);
+	cr_expect_eq(e->status, s->datagram ? 2 : 28, "%s: %d", s->name, e->status);
+	rdma_ack_cm_event(e);
+	FAILS(rdma_accept(called, &param), EINVAL);
+	cr_assert_eq(rdma_destroy_id(called), 0);
 	cr_assert_eq(rdma_destroy_id(caller), 0);
 }
 
@@ -172,6 +191,7 @@ Test(limits, private_data)
 		struct rdma_cm_id *listener = endpoint(s->space, s->type, 0, true);
 
 		accepted(s, listener);
+		not_accepted(s, listener);
 		rejected(s, listener);
 		rdma_destroy_id(listener);
 	}
