@@ -22,19 +22,27 @@ static int patience(const struct rs_socket *s)
 	return LIMIT_RS_CLOSE_MS;
 }
 
+/* A stream that has failed has nothing left to wait for, and did not send it. */
+static int linger(struct rs_socket *s, rs_condition *is_true)
+{
+	int error = rs_linger(s, is_true, patience(s));
+
+	return error == 0 && s->state == RS_FAILED ? s->error : error;
+}
+
 /*
  * Waits even on a non-blocking socket. This is like the linger of TCP, except that TCP lingers
  * after the call.
  */
 static int tell(struct rs_socket *s, enum rs_control what)
 {
-	int error = rs_linger(s, may_tell_or_gone, patience(s));
+	int error = linger(s, may_tell_or_gone);
 
 	if (error != 0 || s->state != RS_CONNECTED)
 		return error;
 	error = rs_stream_post(s, rs_message(RS_CONTROL, what),
 			       what == RS_DISCONNECT ? RS_POSTED_DISCONNECT : RS_POSTED_SHUTDOWN);
-	return error != 0 ? error : rs_linger(s, rs_all_is_sent, patience(s));
+	return error != 0 ? error : linger(s, rs_all_is_sent);
 }
 
 int rs_stream_shutdown(struct rs_socket *s, int how)
@@ -44,7 +52,7 @@ int rs_stream_shutdown(struct rs_socket *s, int how)
 	if (s->state != RS_CONNECTED)
 		return 0;
 	if (!s->readable && !s->writable) /* told, by another thread perhaps */
-		return rs_linger(s, rs_all_is_sent, patience(s));
+		return linger(s, rs_all_is_sent);
 	if (how != SHUT_WR)
 		s->readable = false;
 	if (how != SHUT_RD) {

@@ -156,3 +156,15 @@ Test(rs_last_data, arrives_although_another_thread_closes)
 	expect_success(thread);
 	expect_all_data();
 }
+
+Test(rs_last_data, is_lost_and_rshutdown_says_so)
+{
+	struct ibv_qp_attr ends = { .qp_state = IBV_QPS_ERR };
+	pthread_t thread = begin_late_data();
+	void *status;
+
+	cr_assert_eq(ibv_modify_qp(slow, &ends, IBV_QP_STATE), 0);
+	let_go();
+	cr_assert_eq(pthread_join(thread, &status), 0);
+	cr_expect_eq((intptr_t)status, -1, "the data did not arrive");
+}
