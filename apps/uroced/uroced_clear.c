@@ -61,11 +61,9 @@ static void qps_since(void *now_, const void *before_)
 static int paths_order(const void *a_, const void *b_)
 {
 	const struct listed_path *a = a_, *b = b_;
-	int order = memcmp(&a->peer, &b->peer, sizeof(a->peer));
+	int order = order_of(a->lcore, b->lcore);
 
-	if (order == 0)
-		order = order_of(a->lcore, b->lcore);
-	return order != 0 ? order : order_of(a->traffic_class, b->traffic_class);
+	return order != 0 ? order : order_of(a->serial, b->serial);
 }
 
 static void paths_since(void *now, const void *before)
@@ -81,8 +79,8 @@ static void paths_since(void *now, const void *before)
 
 static int neighbours_order(const void *a, const void *b)
 {
-	return memcmp(&((const struct listed_neighbour *)a)->gid,
-		      &((const struct listed_neighbour *)b)->gid, sizeof(struct gid));
+	return order_of(((const struct listed_neighbour *)a)->serial,
+			((const struct listed_neighbour *)b)->serial);
 }
 
 static void neighbours_since(void *now_, const void *before_)

@@ -19,6 +19,7 @@ struct paths {
 	struct path_list bucket[BUCKETS];
 	struct path_list unused; /* among the first `made` */
 	uint32_t used, of_user[LIMIT_CLIENTS]; /* their number, in all and by user */
+	uint32_t serial; /* of the last path */
 	uint32_t made; /* the entries behind were never used, and their memory was not touched */
 	struct lcore_path path[LIMIT_PATHS];
 };
@@ -90,6 +91,7 @@ static struct lcore_path *path_to(struct lcore *l, const struct client *c, const
 	count_path(p, path, c);
 	path->peer = *peer;
 	path->traffic_class = traffic_class;
+	path->serial = ++p->serial;
 	LIST_INSERT_HEAD(list, path, link);
 	return path;
 }
@@ -265,8 +267,9 @@ static struct listed_path describe(const struct lcore *l, const struct lcore_pat
 	const struct path *p = &path->core;
 
 	return (struct listed_path){ .peer = path->peer,
-				     .lcore = l->index,
+				     .lcore = (uint8_t)l->index,
 				     .traffic_class = path->traffic_class,
+				     .serial = path->serial,
 				     .qps = path->users,
 				     .parked = p->held,
 				     .round_trip_ns = p->srtt,

@@ -26,6 +26,7 @@ struct lcore_path {
 	struct path core;
 	struct gid peer;
 	uint8_t traffic_class;
+	uint32_t serial;
 	uint32_t users; /* queue pairs */
 	uint32_t user; /* client.user: the user for whom it counts */
 	struct parked_users parked; /* those that it holds back: users take turns */

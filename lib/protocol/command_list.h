@@ -109,7 +109,7 @@ struct listed_neighbour {
 	uint8_t way; /* enum listed_way: PORT, NOWHERE (being resolved) or UNREACHABLE */
 	uint8_t reserved;
 	uint32_t users; /* queue pairs and address handles */
-	uint32_t reserved2;
+	uint32_t serial; /* an entry that is made later for the same address has another one */
 	uint64_t looks; /* how often its MAC address was looked up, ... */
 	uint64_t changes; /* ... with another answer than before */
 };
@@ -128,8 +128,11 @@ struct reply_neighbour_list {
 /* What an lcore knows about the path to a peer (transport/path.h). */
 struct listed_path {
 	struct gid peer;
-	uint32_t lcore;
-	uint32_t traffic_class;
+	uint8_t lcore;
+	uint8_t traffic_class;
+	uint16_t reserved;
+	uint32_t
+		serial; /* on its lcore; a path that is made later to the same peer has another one */
 	uint32_t qps;
 	uint32_t parked; /* queue pairs that the window holds back */
 	uint64_t round_trip_ns, variation_ns, least_ns; /* 0: not known */

@@ -31,6 +31,7 @@ struct destination {
 	uint32_t version; /* of the answer; users compare it with theirs */
 	uint32_t round; /* the round in which it was looked up last */
 	uint32_t users;
+	uint32_t serial;
 	uint64_t looks, changes; /* lookups, and how many of them had a different answer */
 	TAILQ_HEAD(, engine_qp) qps;
 	TAILQ_HEAD(, engine_ah) ahs;
@@ -47,6 +48,7 @@ struct new_flow {
 
 struct destinations {
 	uint64_t seed;
+	uint32_t serial; /* of the last destination */
 	uint32_t round;
 	bool news; /* another round is needed */
 	bool stale; /* ... in which all users are told */
@@ -164,6 +166,7 @@ static struct destination *make(struct destinations *ds, const struct gid *gid)
 	d->all = ds;
 	d->gid = *gid;
 	d->round = ds->round;
+	d->serial = ++ds->serial;
 	TAILQ_INIT(&d->qps);
 	TAILQ_INIT(&d->ahs);
 	TAILQ_INSERT_TAIL(&ds->list[d->kind], d, look_link);
@@ -475,6 +478,7 @@ static void describe(const struct destination *d, struct listed_neighbour *to)
 {
 	to->gid = d->gid;
 	to->users = d->users;
+	to->serial = d->serial;
 	to->looks = d->looks;
 	to->changes = d->changes;
 	to->way = d->state == FLOW_PORT	  ? LISTED_PORT

@@ -213,14 +213,20 @@ class Prompt(EngineCase):
         """The queue pair that rdma_cm has connected, on the port."""
         terminal = self.memif_terminal()
         peer = self.start_peer()
-        server = subprocess.Popen([UROCE, "run", "--quiet", "--", "rping", "-s", "-a", "10.7.0.1", "-p", "18599"],
+        server = subprocess.Popen([UROCE, "run", "--quiet", "--", "rping", "-s", "-P", "-a", "10.7.0.1", "-p", "18599"],
                                   env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(self.end, server)
         until(lambda: " 10.7.0.1:18599 " in self.command(terminal, "show connections"), "a listener")
-        client = subprocess.Popen([UROCE, "run", "--quiet", "--socket", peer, "--", "rping", "-c", "-a",
-                                   "10.7.0.1", "-p", "18599", "-C", "100000000"], env=self.environment,
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(self.end, client)
+
+        def start_client():
+            client = subprocess.Popen([UROCE, "run", "--quiet", "--socket", peer, "--", "rping", "-c", "-a",
+                                       "10.7.0.1", "-p", "18599", "-C", "100000000"], env=self.environment,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.addCleanup(self.end, client)
+            return client
+
+        def samples():
+            return (self.columns(terminal, "paths", "samples") or [0])[0]
 
         def connection():
             """(out, in) of the connected id."""
@@ -228,19 +234,30 @@ class Prompt(EngineCase):
                              self.command(terminal, "show connections"), re.MULTILINE)
             return line and tuple(map(int, line.groups()))
 
+        client = start_client()
         self.assertEqual(until(connection, "a connection"), (1, 2), "REQ, REP, RTU")
         self.assertEqual(self.command(terminal, "clear connections"), "")
         self.assertEqual(connection(), (0, 0))
         listed = json.loads(self.uroce("stat", "--json", "--cm").stdout)
         self.assertIn((1, 2), [(id_["messages_sent"], id_["messages_received"]) for id_ in listed])
-        until(lambda: self.columns(terminal, "paths", "samples")[0] > 300, "samples")
+        until(lambda: samples() > 300, "samples")
         client.send_signal(signal.SIGSTOP)
         before = self.settled(lambda: self.columns(terminal, "paths", "samples"))
         self.assertEqual(self.command(terminal, "clear paths"), "")
         self.assertEqual(self.columns(terminal, "paths", "samples"), [0])
         self.assertEqual([self.listed("paths")["samples"]], before)
         client.send_signal(signal.SIGCONT)
-        until(lambda: self.columns(terminal, "paths", "samples")[0] > 0, "samples after it")
+        until(lambda: samples() > 0, "samples after it")
+        client.kill()
+        until(lambda: self.columns(terminal, "paths", "samples") is None, "the end of the path")
+        client = start_client()
+        # a path that is made again has all its counts since
+        until(lambda: self.columns(terminal, "paths", "samples") and self.listed("paths")["samples"] > before[0],
+              "samples of another path")
+        client.send_signal(signal.SIGSTOP)
+        self.addCleanup(client.send_signal, signal.SIGCONT)
+        self.settled(lambda: self.columns(terminal, "paths", "samples"))
+        self.assertEqual(samples(), self.listed("paths")["samples"])
         terminal.write("quit\n")
         self.assertEqual(terminal.status(), 0)
 

@@ -421,6 +421,31 @@ Test(paths, a_list_says_what_is_known)
 	cr_expect_eq(p[1].round_trip_ns, 0);
 }
 
+static uint32_t serial_of_only_path(void)
+{
+	struct listed_path p;
+	uint32_t n = 0;
+
+	cr_assert_eq(paths_list(r->engine.lcore, 0, &p, 1, &n), 0);
+	cr_assert_eq(n, 1);
+	return p.serial;
+}
+
+/* Who has seen the first one's counts can tell that these are another one's. */
+Test(paths, a_path_that_is_made_again_is_another_one)
+{
+	uint32_t serial;
+
+	connect_to(qp(0)->core, 7, 0);
+	follow(qp(0));
+	serial = serial_of_only_path();
+	follow(qp(0));
+	cr_expect_eq(serial_of_only_path(), serial);
+	paths_leave(r->engine.lcore, qp(0));
+	follow(qp(0));
+	cr_expect_neq(serial_of_only_path(), serial);
+}
+
 /* The parts of a list are the whole list; a path without users is in none. */
 Test(paths, a_list_goes_on_where_it_had_no_room)
 {

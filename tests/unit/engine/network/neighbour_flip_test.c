@@ -430,6 +430,42 @@ static void expect_few(uint32_t news)
 	pthread_mutex_unlock(&e->control_lock);
 }
 
+static uint32_t serial_of_first(int fd)
+{
+	struct request_list q = { .from = 0 };
+	struct reply_neighbour_list l;
+
+	cr_assert_eq(ask(fd, COMMAND_NEIGHBOUR_LIST, &q.h, sizeof(q), &l.h, sizeof(l), NULL, NULL),
+		     0);
+	cr_assert_eq(l.count, 1);
+	return l.neighbour[0].serial;
+}
+
+/* Who has seen the first one's counts can tell that these are another one's. */
+Test(neighbour_flip, a_neighbour_that_is_made_again_is_another_one, .timeout = 120)
+{
+	struct objects o;
+	uint32_t serial;
+	int fd, other;
+
+	begin();
+	fd = attach();
+	other = attach();
+	make_objects(fd, &o);
+	create_ah(fd, o.pd, a_ip);
+	serial = serial_of_first(other);
+	create_ah(fd, o.pd, a_ip);
+	cr_expect_eq(serial_of_first(other), serial);
+	close(fd);
+	expect_counts(1, 0, 0, 0);
+	make_objects(other, &o);
+	create_ah(other, o.pd, a_ip);
+	cr_expect_neq(serial_of_first(other), serial);
+	close(other);
+	expect_counts(0, 0, 0, 0);
+	control_rig_close();
+}
+
 /* hostile H-74, H-123 */
 Test(neighbour_flip, only_queue_pairs_that_use_it_pay, .timeout = 120)
 {
