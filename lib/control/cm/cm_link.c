@@ -4,6 +4,7 @@
  * connection whose id is gone continues until it is CM_IDLE: the peer still gets its messages, and
  * its numbers stay in TIMEWAIT. So it is charged to the user, not to the program.
  */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "control/cm/cm_manager.h"
@@ -14,11 +15,15 @@ struct cm_link *cm_link_new(struct engine *e, struct cm_id *id, const struct qp_
 	struct cm_manager *m = e->control->cm;
 	struct cm_link *l;
 
+	errno = ENOMEM;
 	if (cm_timer_reserve(e, m->link_count + 1) != 0)
 		return NULL;
 	l = calloc(1, sizeof(*l));
-	if (l == NULL || !account_take_for_user(a, RESOURCE_CM_LINKS, 1)) {
+	if (l == NULL)
+		return NULL;
+	if (!account_take_for_user(a, RESOURCE_CM_LINKS, 1)) {
 		free(l);
+		errno = EDQUOT;
 		return NULL;
 	}
 	l->user = user_hold(a->user);

@@ -331,7 +331,7 @@ nanotime cm_timers_tick(struct engine *e, nanotime now);
 
 /* ---- cm_link.c ---- */
 
-/* NULL: no memory, or the user or the engine has too many connections. */
+/* NULL with errno: ENOMEM, or EDQUOT if the user or the engine has too many connections. */
 struct cm_link *cm_link_new(struct engine *e, struct cm_id *id, const struct qp_path *path);
 /*
  * After each step of the state machine: sends messages, reports events, sets the deadline. May free

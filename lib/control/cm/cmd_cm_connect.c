@@ -162,8 +162,11 @@ static int check_connect(struct call *call, const struct cm_id *id,
 			     CM_IP_HEADER);
 }
 
-static int too_many(struct call *call)
+/* For programs both are ENOMEM; the reason says which. */
+static int no_link(struct call *call, int why)
 {
+	if (why != EDQUOT)
+		return call_fail(call, ENOMEM, "the engine has no memory for the connection");
 	account_explain(&call->client->objects->account, RESOURCE_CM_LINKS, 1, call->reply.why,
 			sizeof(call->reply.why));
 	return ENOMEM;
@@ -187,7 +190,7 @@ int cmd_cm_connect(struct call *call)
 	path = cm_path_make(e, id, &id->destination.ip);
 	l = cm_link_new(e, id, &path);
 	if (l == NULL)
-		return too_many(call);
+		return no_link(call, errno);
 	m = l->datagram ? make_sidr_req(id, p) : make_req(e, id, p, qpn);
 	m.local_id = cm_new_local_id(e);
 	l->retry_count = m.retry_count;

@@ -186,6 +186,28 @@ Test(control_cm_faults, at_each_allocation)
 	expect_serving();
 }
 
+/* The connection's deadline, then the connection itself. */
+Test(control_cm_faults, memory_is_not_taken_for_a_limit)
+{
+	struct request_cm_connect q = { .parameters = { .retry_count = 1 } };
+	struct reply_empty r;
+	struct party p;
+
+	party_begin(&p);
+	q.id = id_towards(&p, UDP, PORT);
+	for (int at = 1; at <= 2; at++) {
+		__atomic_store_n(&left, at, __ATOMIC_RELAXED);
+		cr_expect_eq(
+			ask(p.fd, COMMAND_CM_CONNECT, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL),
+			ENOMEM);
+		cr_expect(failed(), "allocation %d", at);
+		__atomic_store_n(&left, -1, __ATOMIC_RELAXED);
+		cr_expect_str_eq(r.h.why, "the engine has no memory for the connection");
+	}
+	cr_expect_eq(cm_connect_as(&p, COMMAND_CM_CONNECT, q.id, 0, NULL), 0);
+	party_end(&p);
+}
+
 static int make_channel(int fd)
 {
 	struct carrier_descriptors out = { 0 };
