@@ -163,6 +163,34 @@ static bool is_known(const struct entry *e)
 	return e->state == ENTRY_REACHABLE || e->state == ENTRY_PROBING;
 }
 
+/* Known neighbours leave few places for those that are being asked for. */
+static bool is_crowded(const struct neighbour_table *t)
+{
+	uint32_t known = 0;
+
+	for (uint32_t i = 0; i < t->reached; i++)
+		known += is_known(&t->entry[i]);
+	return known > LIMIT_NEIGHBOUR_ENTRIES - LIMIT_NEIGHBOUR_PLACES;
+}
+
+/*
+ * Flows ask for their neighbours only at news, so how long nobody has asked says nothing. After an
+ * offer it does.
+ */
+static void offer_all(struct neighbour_table *t, nanotime now)
+{
+	if (t->offered_at != 0 && now - t->offered_at < LIMIT_NEIGHBOUR_REACHABLE)
+		return;
+	t->offered_at = now;
+	t->generation++;
+}
+
+static bool is_unused(const struct neighbour_table *t, const struct entry *e, nanotime now)
+{
+	return is_known(e) && t->offered_at != 0 && e->used_at < t->offered_at &&
+	       now - t->offered_at >= LIMIT_NEIGHBOUR_OFFER;
+}
+
 /*
  * Known neighbours are given up last. Flows ask for theirs only at news, so those of busy
  * connections are among the longest unused, and a scan of silent addresses would push them out.
@@ -172,6 +200,18 @@ static bool goes_before(const struct entry *a, const struct entry *b)
 	return is_known(a) != is_known(b) ? is_known(b) : a->used_at < b->used_at;
 }
 
+/* Without a place each for a while, those that are being asked for would push out each other. */
+static struct entry *find_unused(struct neighbour_table *t, nanotime now)
+{
+	if (!is_crowded(t))
+		return NULL;
+	offer_all(t, now);
+	for (uint32_t i = 0; i < t->reached; i++)
+		if (is_unused(t, &t->entry[i], now))
+			return &t->entry[i];
+	return NULL;
+}
+
 /* Flows may still use the answer that this entry once had. */
 static void entry_give_up(struct neighbour_table *t, const struct entry *e)
 {
@@ -179,10 +219,13 @@ static void entry_give_up(struct neighbour_table *t, const struct entry *e)
 		t->generation++;
 }
 
-/* A free entry. If there is none, the one that has not been used for the longest time. */
-static struct entry *entry_take(struct neighbour_table *t)
+/*
+ * A free entry. If there is none, a known one without flows if those are many, or the one that has
+ * not been used for the longest time.
+ */
+static struct entry *entry_take(struct neighbour_table *t, nanotime now)
 {
-	struct entry *first = &t->entry[0];
+	struct entry *first = &t->entry[0], *unused;
 
 	for (uint32_t i = 0; i < t->reached; i++) {
 		if (t->entry[i].state == ENTRY_FREE)
@@ -192,6 +235,9 @@ static struct entry *entry_take(struct neighbour_table *t)
 	}
 	if (t->reached < LIMIT_NEIGHBOUR_ENTRIES)
 		return &t->entry[t->reached++];
+	unused = find_unused(t, now);
+	if (unused != NULL)
+		first = unused;
 	entry_give_up(t, first);
 	return first;
 }
@@ -246,7 +292,7 @@ int neighbour_resolve(struct neighbour_table *t, const struct gid *gid, nanotime
 		return EHOSTUNREACH;
 	e = entry_find(t, &hop);
 	if (e == NULL) {
-		e = entry_take(t);
+		e = entry_take(t, now);
 		entry_start(e, hop, now);
 	}
 	return entry_answer(e, now, mac);

@@ -408,6 +408,46 @@ Test(neighbour, a_known_neighbour_that_is_given_up_is_news)
 	cr_expect_eq(neighbour_generation(t), generation, "only the unanswered one was given up");
 }
 
+static bool is_known_one_of_many(uint32_t n, nanotime now)
+{
+	struct gid g = peer4;
+	struct mac mac;
+
+	store_be16(g.octet + 13, (uint16_t)(n + 1));
+	return neighbour_resolve(t, &g, now, &mac) == 0;
+}
+
+/* Half of the known neighbours have flows, which ask at news. */
+Test(neighbour, new_neighbours_get_the_places_of_unused_ones)
+{
+	static const struct neighbour_address wide[] = {
+		{ { { [10] = 0xff, 0xff, 10, 0, 0, 1 } }, 8 },
+		{ { { 0xfe, 0x80, [15] = 1 } }, 64 },
+	};
+	const nanotime later = TIME_S + LIMIT_NEIGHBOUR_OFFER;
+	uint32_t generation;
+	struct mac mac;
+
+	neighbour_set_addresses(t, wide, 2);
+	for (uint32_t i = 0; i < LIMIT_NEIGHBOUR_ENTRIES; i++)
+		know_one_of_many(i, 1 + i);
+	generation = neighbour_generation(t);
+	resolve_one_of_many(0, TIME_S);
+	cr_assert_neq(neighbour_generation(t), generation, "flows are not asked");
+	for (uint32_t i = 0; i < LIMIT_NEIGHBOUR_ENTRIES; i += 2)
+		is_known_one_of_many(i, TIME_S + 1);
+	/* a scan, and a neighbour that answers meanwhile */
+	cr_expect_eq(neighbour_resolve(t, &peer4, later, &mac), EINPROGRESS);
+	for (uint32_t i = 0; i < LIMIT_NEIGHBOUR_PLACES / 2; i++)
+		cr_expect_eq(resolve_one_of_many(i, later + 1), EINPROGRESS);
+	cr_assert(input(arp_answer, sizeof(arp_answer), later + 2));
+	cr_expect_eq(neighbour_resolve(t, &peer4, later + 2, &mac), 0, "it was pushed out");
+	for (uint32_t i = 0; i < 4 * LIMIT_NEIGHBOUR_ENTRIES; i++)
+		resolve_one_of_many(i, later + 3);
+	for (uint32_t i = 2; i < LIMIT_NEIGHBOUR_ENTRIES; i += 2)
+		cr_expect(is_known_one_of_many(i, later + 4), "%u has flows", i);
+}
+
 /* It has not answered again, but flows still have its address. */
 Test(neighbour, a_silent_neighbour_that_is_given_up_is_news)
 {
