@@ -3,6 +3,8 @@
  * The multicast addresses whose frames the port should receive: those that every host has, one for
  * each own IPv6 address (solicited nodes, RFC 4291 2.7.1), those of joined groups, which queriers
  * also use, and those that steering rules name. General queries of IGMP and MLD go to all hosts.
+ * A rule for another host's address wants everything: not every port takes further unicast
+ * addresses, and the table for them is small.
  */
 #include <string.h>
 
@@ -57,18 +59,29 @@ static void add_joined(struct heard *h, const struct engine *e)
 	}
 }
 
+static bool matches(const uint8_t value[6], const uint8_t mask[6], const struct mac *mac)
+{
+	for (int i = 0; i < 6; i++)
+		if (((value[i] ^ mac->octet[i]) & mask[i]) != 0)
+			return false;
+	return true;
+}
+
 /*
  * A rule for one unicast address wants no group; a rule for one group wants that group; other rules
  * may want any.
  */
-static void add_rule(struct heard *h, const struct flow_rule *rule)
+static void add_rule(struct heard *h, const struct flow_rule *rule, const struct mac *own)
 {
 	static const uint8_t whole[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 	const uint8_t *to = rule->value.dst_mac, *mask = rule->mask.dst_mac;
 	struct mac mac;
 
-	if (rule->kind == FLOW_NORMAL && (mask[0] & 1) != 0 && (to[0] & 1) == 0)
+	if (rule->kind == FLOW_NORMAL && (mask[0] & 1) != 0 && (to[0] & 1) == 0) {
+		if (!matches(to, mask, own))
+			h->everything = "a steering rule wants frames to another unicast address";
 		return;
+	}
 	if (rule->kind == FLOW_ALL_DEFAULT || rule->kind == FLOW_SNIFFER)
 		h->everything = "a steering rule wants the frames of other hosts, too";
 	if (rule->kind != FLOW_NORMAL || memcmp(mask, whole, sizeof(whole)) != 0) {
@@ -92,7 +105,7 @@ void heard_update(struct engine *e)
 	add_addresses(&h, e);
 	add_joined(&h, e);
 	LIST_FOREACH(f, &e->flow_list, link)
-	add_rule(&h, &f->rule);
+	add_rule(&h, &f->rule, &e->mac);
 	e->port->ops->hear(e->port, &(struct port_hears){ .group = h.group,
 							  .groups = h.count,
 							  .all_groups = h.all,

@@ -219,6 +219,7 @@ Test(heard, steering_rules_want_one_group_or_any)
 	rule = flow(fd, q);
 	cr_expect_eq(heard.count, ALWAYS, "unicast");
 	cr_expect_null(heard.all);
+	cr_assert_eq(ask_handle(fd, COMMAND_DESTROY_FLOW, rule, NULL), 0);
 	q = (struct request_create_flow){ .qp = q.qp, .kind = FLOW_MC_DEFAULT };
 	rule = flow(fd, q);
 	cr_expect_not_null(heard.all, "every group");
@@ -227,6 +228,32 @@ Test(heard, steering_rules_want_one_group_or_any)
 	q.kind = FLOW_NORMAL;
 	flow(fd, q);
 	cr_expect_not_null(heard.all, "a rule without an address");
+	close(fd);
+}
+
+/* The port's own filter keeps out what is for other unicast addresses. */
+Test(heard, a_rule_for_another_host_hears_other_hosts)
+{
+	struct request_create_flow q = { .layers = FLOW_LAYER_ETH };
+	struct objects o;
+	int fd = attach();
+	uint32_t rule, second;
+
+	make_objects(fd, &o);
+	q.qp = create(fd, &o, QP_TYPE_RAW_PACKET);
+	memset(q.mask.dst_mac, 0xff, 6);
+	memcpy(q.value.dst_mac, port.mac.octet, 6);
+	flow(fd, q);
+	cr_expect_null(heard.everything, "the own address");
+	q.value.dst_mac[5]++;
+	rule = flow(fd, q);
+	cr_expect_not_null(heard.everything);
+	cr_expect_null(heard.all);
+	second = flow(fd, q);
+	cr_assert_eq(ask_handle(fd, COMMAND_DESTROY_FLOW, rule, NULL), 0);
+	cr_expect_not_null(heard.everything, "the second rule is there");
+	cr_assert_eq(ask_handle(fd, COMMAND_DESTROY_FLOW, second, NULL), 0);
+	cr_expect_null(heard.everything);
 	close(fd);
 }
 
