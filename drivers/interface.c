@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "config/limits.h"
+#include "drivers/log.h"
 #include "drivers/netlink.h"
 #include "drivers/port.h"
 
@@ -151,6 +152,7 @@ bool ifindex_promiscuous(uint32_t ifindex, bool *promiscuous)
 struct address_list {
 	uint32_t ifindex; /* the interface whose addresses are wanted */
 	uint32_t count[3]; /* by class */
+	bool full; /* there were more */
 	struct {
 		struct gid gid;
 		uint8_t prefix;
@@ -196,6 +198,7 @@ static int take_address(const struct nlmsghdr *h, void *list)
 	    m->ifa_index != l->ifindex || !read_address(h, &gid))
 		return MNL_CB_OK;
 	class = address_class(&gid);
+	l->full |= l->count[0] + l->count[1] + l->count[2] >= LIMIT_ADDRESSES;
 	if (l->count[class] == LIMIT_ADDRESSES)
 		return MNL_CB_OK;
 	l->address[class][l->count[class]].gid = gid;
@@ -221,6 +224,19 @@ static bool list_addresses(struct address_list *l)
 	return error == 0;
 }
 
+/* Once, until they are few again. */
+static void say_full(bool full, uint32_t ifindex, struct port *p)
+{
+	char name[IF_NAMESIZE] = "";
+
+	if (full && !p->has_more_addresses) {
+		ifindex_name(-1, ifindex, name);
+		LOG(WARNING, "%s has more than %u addresses: the engine uses the first ones only",
+		    name, LIMIT_ADDRESSES);
+	}
+	p->has_more_addresses = full;
+}
+
 bool interface_addresses(uint32_t ifindex, struct port *p)
 {
 	struct address_list l;
@@ -232,6 +248,7 @@ bool interface_addresses(uint32_t ifindex, struct port *p)
 	}
 	if (!complete)
 		return false;
+	say_full(l.full, ifindex, p);
 	p->addresses = 0;
 	memset(p->address, 0, sizeof(p->address));
 	for (int class = 0; class < 3; class ++)

@@ -94,6 +94,7 @@ struct port {
 	 * The Linux interface whose neighbours and routes are used, by its present name. "": none.
 	 */
 	char netdev[16];
+	bool has_more_addresses; /* than `address` has room for, which was said */
 	uint32_t ifindex;
 	struct kernel_interface *kernel; /* gets frames that are not RoCE; NULL: none */
 	nanotime nap; /* how long an idle lcore without a bell may sleep */

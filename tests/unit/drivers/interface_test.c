@@ -19,6 +19,7 @@
 
 #include "base/bits.h"
 #include "drivers/interface.h"
+#include "drivers/log.h"
 #include "drivers/netlink.h"
 #include "drivers/port.h"
 #include "net_namespace.h"
@@ -232,6 +233,44 @@ Test(interface, addresses_survive_a_new_name)
 	expect_addresses(NULL, 0);
 	ifindex_name(-1, near, name);
 	cr_expect_str_eq(name, "other", "as long as it was there");
+}
+
+/* What is written to DPDK's log until log_close(), whose text the caller frees. */
+static FILE *log_file;
+static char *log_text;
+static size_t log_size;
+
+static void log_open(void)
+{
+	log_file = open_memstream(&log_text, &log_size);
+	cr_assert_eq(rte_openlog_stream(log_file), 0);
+}
+
+static char *log_close(void)
+{
+	cr_assert_eq(rte_openlog_stream(NULL), 0);
+	fclose(log_file);
+	return log_text;
+}
+
+Test(interface, what_a_table_does_not_hold_is_said_once)
+{
+	char *text;
+
+	for (uint32_t i = 1; i <= LIMIT_ADDRESSES; i++)
+		ip("address add 10.0.%u.1/24 dev near", i);
+	log_open();
+	interface_addresses(near, &p);
+	fflush(log_file);
+	cr_expect_eq(log_size, 0, "%s", log_text);
+	ip("address add 10.0.200.1/24 dev near");
+	interface_addresses(near, &p);
+	interface_addresses(near, &p);
+	text = log_close();
+	cr_expect_str_eq(
+		text,
+		"uroce: near has more than 16 addresses: the engine uses the first ones only\n");
+	free(text);
 }
 
 Test(interface, no_more_addresses_than_a_table_holds)
