@@ -139,6 +139,19 @@ static int capture(struct capture_session *s, const struct capture_options *o, F
 	return error;
 }
 
+/* Otherwise a reader that does not read would make `--seconds` last for ever. */
+static FILE *open_file(const struct capture_options *o)
+{
+	FILE *f = capture_file_open(o->file), *bounded;
+
+	if (f == NULL || o->seconds == 0)
+		return f;
+	bounded = capture_file_bound(f, o->seconds);
+	if (bounded == NULL && f != stdout)
+		fclose(f);
+	return bounded;
+}
+
 int command_capture(int argc, char **argv)
 {
 	struct capture_options o = { .snap = LIMIT_CAPTURE_SNAP,
@@ -161,7 +174,7 @@ int command_capture(int argc, char **argv)
 		fprintf(stderr, "uroce capture: %s\n", why);
 		return EXIT_FAILED;
 	}
-	f = capture_file_open(o.file);
+	f = open_file(&o);
 	error = f == NULL ? errno : capture(&s, &o, f);
 	if (f != NULL && f != stdout && fclose(f) != 0 && error == 0)
 		error = errno;
@@ -170,6 +183,7 @@ int command_capture(int argc, char **argv)
 	capture_session_close(&s);
 	if (error == 0)
 		return output_status("uroce capture");
-	fprintf(stderr, "uroce capture: %s: %s\n", o.file, strerror(error));
+	fprintf(stderr, "uroce capture: %s: %s\n", o.file,
+		error == ETIMEDOUT ? "its reader does not read" : strerror(error));
 	return EXIT_FAILED;
 }

@@ -3,13 +3,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/bits.h"
+#include "base/time.h"
 #include "pcapng.h"
 
-#define FRAMES_AT_ONCE 1024u
+#define FRAMES_AT_ONCE	1024u
+#define READER_RESTS_MS 5000
 
 enum interface {
 	INTERFACE_PORT,
@@ -31,6 +38,85 @@ FILE *capture_file_open(const char *path)
 		return stdout;
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	return fd < 0 ? NULL : fdopen(fd, "w");
+}
+
+/* ---- a reader that may stop to read ---- */
+
+struct bounded {
+	FILE *to;
+	uint64_t end; /* ns of CLOCK_MONOTONIC */
+	int error; /* why it has failed, or 0 */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * TIME_S + (uint64_t)t.tv_nsec;
+}
+
+/* Until the end, and then for as long as a reader may rest. False: there is no room yet. */
+static bool await_room(const struct bounded *b)
+{
+	struct pollfd p = { .fd = fileno(b->to), .events = POLLOUT };
+
+	for (;;) {
+		uint64_t now = now_ns();
+		uint64_t ms = (now < b->end ? (b->end - now) / TIME_MS : 0) + READER_RESTS_MS;
+		int n = poll(&p, 1, (int)MIN_OF(ms, (uint64_t)INT_MAX));
+
+		if (n > 0 || (n < 0 && errno != EINTR))
+			return true; /* write() says what is wrong */
+		if (n == 0 && now_ns() >= b->end)
+			return false;
+	}
+}
+
+/* In pieces for which a pipe with any room has enough, so that none of them blocks. */
+static ssize_t write_bounded(void *bounded, const char *octets, size_t size)
+{
+	struct bounded *b = bounded;
+	size_t done = 0;
+
+	while (done < size && b->error == 0) {
+		ssize_t n = 0;
+
+		if (!await_room(b))
+			b->error = ETIMEDOUT;
+		else
+			n = write(fileno(b->to), octets + done, MIN_OF(size - done, PIPE_BUF));
+		if (n < 0 && errno != EINTR)
+			b->error = errno;
+		done += n < 0 ? 0 : (size_t)n;
+	}
+	if (b->error != 0)
+		errno = b->error;
+	return (ssize_t)done;
+}
+
+static int close_bounded(void *bounded)
+{
+	struct bounded *b = bounded;
+	int ret = b->to != stdout ? fclose(b->to) : 0;
+
+	free(b);
+	return ret;
+}
+
+FILE *capture_file_bound(FILE *f, double seconds)
+{
+	const cookie_io_functions_t calls = { .write = write_bounded, .close = close_bounded };
+	struct bounded *b = malloc(sizeof(*b));
+	FILE *bounded;
+
+	if (b == NULL)
+		return NULL;
+	*b = (struct bounded){ .to = f, .end = now_ns() + (uint64_t)(seconds * (double)TIME_S) };
+	bounded = fopencookie(b, "w", calls);
+	if (bounded == NULL)
+		free(b);
+	return bounded;
 }
 
 int capture_file_begin(FILE *f, const struct capture_session *s, const char *program, uint32_t snap)

@@ -22,6 +22,12 @@ bool capture_file_is_pipe(const char *path);
  * with errno.
  */
 FILE *capture_file_open(const char *path);
+/*
+ * The file, for a capture of so many seconds: after these a reader of a pipe that takes nothing for
+ * 5 s ends the capture (ETIMEDOUT). Closing it closes f, unless that is standard output. NULL:
+ * errno; f is still open.
+ */
+FILE *capture_file_bound(FILE *f, double seconds);
 /* Its head. 0 or an errno; likewise below. */
 int capture_file_begin(FILE *f, const struct capture_session *s, const char *program,
 		       uint32_t snap);

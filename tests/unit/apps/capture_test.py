@@ -122,6 +122,28 @@ class Capture(EngineCase):
                          (1, f"uroce capture: process {capture.pid} is already capturing\n"))
         self.assertFalse((self.folder / "other").exists())
 
+    def test_a_reader_that_does_not_read(self):
+        """--seconds ends although the pipe is full."""
+        self.start()
+        reader, writer = os.pipe2(os.O_NONBLOCK)
+        for end in (reader, writer):
+            self.addCleanup(os.close, end)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(writer, bytes(4096))
+        os.set_blocking(writer, True)
+        end = subprocess.run([UROCE, "capture", "--seconds", "0.1", "-"], env=self.environment, stdout=writer,
+                             stderr=subprocess.PIPE, text=True, timeout=ENOUGH)
+        self.assertEqual((end.returncode, end.stderr), (1, "uroce capture: -: its reader does not read\n"))
+
+    def test_seconds(self):
+        self.start()
+        self.ping()
+        end = self.uroce("capture", "--seconds", "0.5", self.file)
+        self.assertEqual(end.returncode, 0, end.stderr)
+        frames = int(re.fullmatch(r"uroce capture: (\d+) frames captured, \d+ lost\n", end.stderr)[1])
+        self.assertEqual(len(self.read("frame.number", condition="frame")), frames)
+
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
     def test_full_disk(self):
         self.start()
