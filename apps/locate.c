@@ -149,7 +149,10 @@ int engine_own_place(bool make, struct engine_place *where, char *why, size_t wh
 	else
 		length = snprintf(folder, sizeof(folder), "/tmp/uroce-%u", (unsigned int)geteuid());
 	if (length >= (int)sizeof(folder)) {
-		snprintf(why, why_size, "XDG_RUNTIME_DIR is too long for the path of a socket");
+		snprintf(why, why_size,
+			 "$XDG_RUNTIME_DIR is too long: %.120s/uroce/uroced.sock: "
+			 "a socket path is limited to %zu octets",
+			 runtime, sizeof(where->path) - 1);
 		return ENAMETOOLONG;
 	}
 	snprintf(where->path, sizeof(where->path), "%s/uroced.sock", folder);

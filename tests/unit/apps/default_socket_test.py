@@ -58,6 +58,16 @@ class DefaultSocket(EngineCase):
         self.assertEqual(path, self.folder / "run/uroce/uroced.sock")
         self.assertEqual((path.parent.stat().st_mode & 0o777, path.stat().st_uid), (0o700, USER))
 
+    def test_a_runtime_folder_that_is_too_long(self):
+        self.folder.chmod(0o755)
+        start = (self.folder / "long").as_posix()
+        folder = start + (108 - len("/uroce/uroced.sock") - len(start)) * "g"
+        self.environment["XDG_RUNTIME_DIR"] = str(self.folder_of(folder))
+        end = subprocess.run([UROCE, "stat"], capture_output=True, text=True, timeout=ENOUGH, **self.who)
+        self.assertEqual(end.returncode, 1)
+        self.assertEqual(end.stderr, f"uroce stat: $XDG_RUNTIME_DIR is too long: {folder}/uroce/uroced.sock: "
+                                     "a socket path is limited to 107 octets\n")
+
     def test_without_a_runtime_folder(self):
         folder = pathlib.Path(f"/tmp/uroce-{USER}")
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
