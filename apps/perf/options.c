@@ -36,7 +36,7 @@ static const char help[] =
 	"  --placement P      one: everything on one core (default); two: one engine on each core;\n"
 	"                     apart: both engines on one core, the program on the other\n"
 	"  --latency          measure half round trips of WRITE instead of rates, on one queue pair\n"
-	"                     (not --operation, --qps and --cycles)\n"
+	"                     (not --operation, --qps, --depth, --post and --cycles)\n"
 	"  --seconds S        duration of each measurement (default 1), and until every queue pair has\n"
 	"                     completed something since it began\n"
 	"  --cycles           also measure the cycles of a packet in each stage of both engines\n"
@@ -264,27 +264,6 @@ static bool any_operation(const struct perf_options *o)
 	return false;
 }
 
-/* Before the defaults of lists are there. True: *status is that of wrong usage. */
-static bool refuse_together(const struct perf_options *o, int *status)
-{
-	const char *without_latency = o->cycles		 ? "--cycles"
-				      : o->qps_count > 0 ? "--qps"
-				      : any_operation(o) ? "--operation"
-							 : NULL;
-	char text[96];
-
-	if (o->latency && without_latency != NULL)
-		snprintf(text, sizeof(text), "--latency and %s cannot be combined",
-			 without_latency);
-	else if (o->depth % o->post != 0)
-		snprintf(text, sizeof(text), "--depth %u: must be a multiple of --post %u",
-			 o->depth, o->post);
-	else
-		return false;
-	*status = options_refuse("perf", text);
-	return true;
-}
-
 static uint32_t default_post(uint32_t depth)
 {
 	uint32_t post = 16;
@@ -292,6 +271,40 @@ static uint32_t default_post(uint32_t depth)
 	while (depth % post != 0)
 		post--;
 	return post;
+}
+
+/* With defaults for what was not given. False: the depth is no multiple. */
+static bool fit_together(struct perf_options *o)
+{
+	if (o->depth == 0)
+		o->depth = 128;
+	if (o->post == 0)
+		o->post = default_post(o->depth);
+	o->post = MIN_OF(o->post, o->depth);
+	return o->depth % o->post == 0;
+}
+
+/* Before the defaults of lists are there. True: *status is that of wrong usage. */
+static bool refuse_together(struct perf_options *o, int *status)
+{
+	const char *without_latency = o->cycles		 ? "--cycles"
+				      : o->qps_count > 0 ? "--qps"
+				      : o->depth > 0	 ? "--depth"
+				      : o->post > 0	 ? "--post"
+				      : any_operation(o) ? "--operation"
+							 : NULL;
+	char text[96];
+
+	if (o->latency && without_latency != NULL)
+		snprintf(text, sizeof(text), "--latency and %s cannot be combined",
+			 without_latency);
+	else if (!fit_together(o))
+		snprintf(text, sizeof(text), "--depth %u: must be a multiple of --post %u",
+			 o->depth, o->post);
+	else
+		return false;
+	*status = options_refuse("perf", text);
+	return true;
 }
 
 static void default_lists(struct perf_options *o)
@@ -314,7 +327,6 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 	*o = (struct perf_options){
 		.sizes = 3,
 		.size = { 8, 4096, 65536 },
-		.depth = 128,
 		.mtu = 4096,
 		.seconds = -1,
 		.memory = 1024,
@@ -330,9 +342,6 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 	list_rows(o, &no_limits, rows);
 	if (!options_read("perf", help, rows, argc, argv, NULL, status))
 		return false;
-	if (o->post == 0)
-		o->post = default_post(o->depth);
-	o->post = MIN_OF(o->post, o->depth);
 	if (refuse_together(o, status))
 		return false;
 	default_lists(o);
