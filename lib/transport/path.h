@@ -261,6 +261,12 @@ static inline nanotime path_srtt(const struct path *p)
 	return p != NULL ? p->srtt : 0;
 }
 
+/* An answer seldom takes longer (RFC 6298); 0: not known yet. */
+static inline nanotime path_longest(const struct path *p)
+{
+	return p != NULL ? p->srtt + 4 * p->rttvar : 0;
+}
+
 /* How much later than its arrival the caller may see a packet. */
 static inline nanotime path_late(const struct path *p)
 {

@@ -311,7 +311,7 @@ Test(held, a_timer_shrinks_the_window_if_nobody_is_answered)
 {
 	for (uint32_t heard = 0; heard < 2; heard++) {
 		begin(16);
-		path.srtt = ms(5);
+		path.srtt = ms(4); /* a probe would come after 8 ms */
 		post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
 		lose(a, "RC SEND ONLY", A_PSN);
 		path.heard += heard;

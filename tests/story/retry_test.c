@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "story/story.h"
+#include "transport/path.h"
+#include "transport/qp.h"
 
 #define TIMEOUT us(4195) /* slightly more than 4.096 us * 2^10 = 4.194304 ms */
 
@@ -16,6 +18,32 @@ Test(retry, a_retry_comes_at_the_timeout_and_not_before)
 	pass(a, "RC SEND ONLY", A_PSN);
 	pass_ack(b, A_PSN, 1);
 	expect_completion(a, 1, STATUS_SUCCESS);
+}
+
+/*
+ * protocol-map 103, 105: an answer takes longer than the program's ACK timeout, which may be four
+ * times as long.
+ */
+Test(retry, a_retry_waits_for_the_round_trip_if_that_is_longer)
+{
+	static const struct {
+		uint64_t trip, retry; /* ms, us */
+	} row[] = { { 10, 10000 }, { 1000, 16778 } };
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		story(.recovery = true);
+		a->q->core->path->srtt = ms(row[i].trip);
+		post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 10);
+		lose(a, "RC WRITE ONLY", A_PSN);
+		at(us(row[i].retry - 1));
+		expect_silence(a);
+		cr_expect_eq(qp_timeouts(a->q->core), 0);
+		at(us(row[i].retry));
+		cr_expect_eq(qp_timeouts(a->q->core), 1);
+		pass(a, "RC WRITE ONLY", A_PSN);
+		pass_ack(b, A_PSN, 1);
+		expect_completion(a, 1, STATUS_SUCCESS);
+	}
 }
 
 /* protocol-map 104 */

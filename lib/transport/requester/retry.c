@@ -18,6 +18,7 @@
  */
 #include <assert.h>
 
+#include "base/bits.h"
 #include "transport/events.h"
 #include "transport/qp.h"
 #include "transport/requester/flight.h"
@@ -28,6 +29,7 @@
 #include "wire/opcode.h"
 
 #define RNR_RETRY_FOREVER 7
+#define TIMEOUT_MOST	  4u /* an ACK timeout takes so many times as long at most (IBTA 9.7.6.1.3) */
 
 void retry_reset(struct qp *qp)
 {
@@ -48,17 +50,25 @@ void retry_reset(struct qp *qp)
 	r->resumed = 0;
 }
 
-static nanotime timer_from(const struct requester *r, nanotime now)
+/*
+ * A timer shorter than the round trip would repeat everything again and again, and Karn's rule
+ * would leave no sample to tell so. IBTA 9.7.6.1.3 lets a requester detect a timeout late.
+ */
+static nanotime timer_from(const struct qp *qp, nanotime now)
 {
+	nanotime least = qp->req.timeout, trip = path_longest(qp->path);
+
 	assert(now != TIME_NEVER);
-	return r->timeout == TIME_NEVER ? TIME_NEVER : now + r->timeout;
+	if (least == TIME_NEVER)
+		return TIME_NEVER;
+	return now + MIN_OF(MAX_OF(least, trip), TIMEOUT_MOST * least);
 }
 
 void retry_started(struct qp *qp, nanotime now)
 {
 	assert(qp->req.una != qp->req.begun && "something is on its way");
 	if (qp->req.retry_at == TIME_NEVER) {
-		qp->req.retry_at = timer_from(&qp->req, now);
+		qp->req.retry_at = timer_from(qp, now);
 		qp->req.heard = path_heard(qp->path);
 	}
 	if (qp->req.board.probe_at == TIME_NEVER)
@@ -75,7 +85,7 @@ void retry_held_back(struct qp *qp, nanotime now)
 {
 	struct requester *r = &qp->req;
 
-	r->retry_at = r->una_psn == r->nxt_psn ? TIME_NEVER : timer_from(r, now);
+	r->retry_at = r->una_psn == r->nxt_psn ? TIME_NEVER : timer_from(qp, now);
 	recovery_wait(qp, now);
 }
 
@@ -90,7 +100,7 @@ void qp_left(struct qp *qp, const struct packet *p, nanotime now)
 	if (p->psn != r->una_psn)
 		return;
 	if (r->retry_at != TIME_NEVER)
-		r->retry_at = timer_from(r, now);
+		r->retry_at = timer_from(qp, now);
 	if (r->board.probe_at != TIME_NEVER)
 		recovery_wait(qp, now);
 }
@@ -113,7 +123,7 @@ void retry_progress(struct qp *qp, nanotime now)
 	r->rnr_retries = qp->attr.rnr_retry;
 	r->recovering = false;
 	r->heard = path_heard(qp->path);
-	r->retry_at = r->una_psn == r->nxt_psn ? TIME_NEVER : timer_from(r, now);
+	r->retry_at = r->una_psn == r->nxt_psn ? TIME_NEVER : timer_from(qp, now);
 	if (r->una_psn == r->top_psn)
 		recovery_stop(qp);
 	else

@@ -248,6 +248,23 @@ Test(scenario, a_port_that_refuses_loses_nothing, .timeout = 240)
 	cr_expect_lt(r.again, 0.005, "nothing was lost: %g", r.again);
 }
 
+/* An answer takes 80 ms, and the timer of a program 67 ms. Nothing is lost. */
+Test(scenario, a_round_trip_longer_than_the_ack_timeout, .timeout = 240)
+{
+	struct scenario_config c = scenario_defaults(SCENARIO_BOTTLENECK);
+	struct scenario_result r;
+
+	c.senders = 1;
+	c.trunk_delay = 40e6;
+	c.rate = 1e9;
+	c.depth = 64;
+	c.timeout = 14;
+	c.time = 4e9;
+	r = run(&c);
+	cr_expect_gt(r.use, 0.2, "%g", r.use);
+	cr_expect_lt(r.timeouts, 8);
+}
+
 /*
  * Each of them gives up after eight times 4.2 ms. A path that lets one packet go at a time must not
  * make them give up one after the other.
