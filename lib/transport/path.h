@@ -261,10 +261,13 @@ static inline nanotime path_srtt(const struct path *p)
 	return p != NULL ? p->srtt : 0;
 }
 
-/* An answer seldom takes longer (RFC 6298); 0: not known yet. */
+/*
+ * An answer seldom takes longer (RFC 6298); 0: not known yet. Round trips became longer if answers
+ * to probes gave no sample.
+ */
 static inline nanotime path_longest(const struct path *p)
 {
-	return p != NULL ? p->srtt + 4 * p->rttvar : 0;
+	return p != NULL ? (p->srtt + 4 * p->rttvar) << p->doubt : 0;
 }
 
 /* How much later than its arrival the caller may see a packet. */

@@ -28,11 +28,13 @@ Test(retry, a_retry_waits_for_the_round_trip_if_that_is_longer)
 {
 	static const struct {
 		uint64_t trip, retry; /* ms, us */
-	} row[] = { { 10, 10000 }, { 1000, 16778 } };
+		uint8_t doubt; /* answers to probes gave no sample so often */
+	} row[] = { { 10, 10000, 0 }, { 1000, 16778, 0 }, { 5, 10000, 1 }, { 5, 16778, 6 } };
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		story(.recovery = true);
 		a->q->core->path->srtt = ms(row[i].trip);
+		a->q->core->path->doubt = row[i].doubt;
 		post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 10);
 		lose(a, "RC WRITE ONLY", A_PSN);
 		at(us(row[i].retry - 1));

@@ -266,6 +266,26 @@ Test(scenario, a_round_trip_longer_than_the_ack_timeout, .timeout = 240)
 }
 
 /*
+ * Sixteen packets, one of each sender, take 54 ms, and the queue has room for 210 ms. So a round
+ * trip becomes longer than the timer of a program while everything is repeated.
+ */
+Test(scenario, a_queue_longer_than_the_ack_timeout, .timeout = 240)
+{
+	struct scenario_config c = scenario_defaults(SCENARIO_INCAST);
+	struct scenario_result r;
+
+	c.senders = 16;
+	c.rate = 10e6;
+	c.size = 4096;
+	c.timeout = 14;
+	c.time = 10e9;
+	r = run(&c);
+	cr_expect_gt(r.use, 0.8, "%g", r.use);
+	cr_expect_lt(r.dropped, 0.02, "%g", r.dropped);
+	cr_expect_lt(r.again, 0.05, "%g", r.again);
+}
+
+/*
  * Each of them gives up after eight times 4.2 ms. A path that lets one packet go at a time must not
  * make them give up one after the other.
  */
