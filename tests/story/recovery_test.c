@@ -213,6 +213,29 @@ Test(recovery, answered_probes_raise_doubt)
 	expect_written(1);
 }
 
+/* Several acknowledgements of one window: only what left after the probe shows that none was needed. */
+Test(recovery, what_left_before_a_probe_does_not_end_doubt)
+{
+	struct path *path;
+
+	story(.recovery = true);
+	path = a->q->core->path;
+	post_writes(2);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	lose(a, "RC WRITE ONLY", A_PSN + 1);
+	at(PATIENCE);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	inject(a, OPB_ACK, A_PSN, .syndrome = 31, .msn = 1);
+	cr_expect_eq(path->doubt, 1);
+	inject(a, OPB_ACK, A_PSN + 1, .syndrome = 31, .msn = 2);
+	cr_expect_eq(path->doubt, 1);
+	cr_expect_eq(path->samples, 1, "none but the story's own");
+	post_writes(1);
+	lose(a, "RC WRITE ONLY", A_PSN + 2);
+	inject(a, OPB_ACK, A_PSN + 2, .syndrome = 31, .msn = 3);
+	cr_expect_eq(path->doubt, 0);
+}
+
 /* An acknowledgement without a probe ends the doubt about the path, even if it gives no sample. */
 Test(recovery, an_answer_without_a_probe_ends_doubt)
 {

@@ -81,7 +81,7 @@ static void close_board(struct requester *r)
 	struct board *b = &r->board;
 
 	if (ahead(r, b->passed) == 0 && ahead(r, b->passed_data) == 0 &&
-	    ahead(r, b->passed_probe) == 0 && all_are_empty(r)) {
+	    ahead(r, b->passed_probe) == 0 && ahead(r, b->probe_mark) == 0 && all_are_empty(r)) {
 		b->clean = true;
 		b->late_at = TIME_NEVER;
 		return;
@@ -291,6 +291,17 @@ static void end_probes(struct qp *qp)
 	b->probes = 0;
 }
 
+/*
+ * What left before the last probe may be answered later than the probe was patient: a queue makes
+ * round trips longer. But packets that arrived behind a gap show that the probe was needed.
+ */
+static bool nobody_had_to_ask(const struct requester *r)
+{
+	const struct board *b = &r->board;
+
+	return b->clean || psn_after(r->una_psn, b->probe_mark) || !is_empty(r, BOARD_HELD);
+}
+
 void recovery_advanced(struct qp *qp, uint32_t from, nanotime now)
 {
 	struct requester *r = &qp->req;
@@ -299,8 +310,8 @@ void recovery_advanced(struct qp *qp, uint32_t from, nanotime now)
 
 	if (b->probes > 0)
 		end_probes(qp);
-	else if (qp->path != NULL)
-		qp->path->doubt = 0; /* nobody had to ask */
+	else if (qp->path != NULL && nobody_had_to_ask(r))
+		qp->path->doubt = 0;
 	if (b->clean)
 		return;
 	overtaken_arrived(qp, from, now);

@@ -286,6 +286,43 @@ Test(scenario, a_queue_longer_than_the_ack_timeout, .timeout = 240)
 }
 
 /*
+ * Queues make round trips twenty times as long as the first samples. Each packet is probed for
+ * then, until the wait for a probe has grown as much.
+ */
+Test(scenario, a_long_queue_is_not_probed, .timeout = 240)
+{
+	struct scenario_config c = scenario_defaults(SCENARIO_INCAST);
+	struct scenario_result r;
+
+	c.senders = 16;
+	c.rate = 1e9;
+	c.ecn = 0;
+	c.buffer = 4 << 20;
+	c.time = 500e6;
+	r = run(&c);
+	cr_expect_eq(r.dropped, 0);
+	cr_expect_lt(r.again, 0.01, "%g", r.again);
+	cr_expect_gt(r.use, 0.95, "%g", r.use);
+}
+
+/* A round trip of 21 ms is a slow port's queue. It must show, or the queue overflows. */
+Test(scenario, a_slow_port_does_not_overflow, .timeout = 240)
+{
+	struct scenario_config c = scenario_defaults(SCENARIO_BOTTLENECK);
+	struct scenario_result r;
+
+	c.senders = 2;
+	c.rate = 100e6;
+	c.ecn = 0;
+	c.buffer = 256 << 10;
+	c.depth = 16;
+	c.time = 2e9;
+	r = run(&c);
+	cr_expect_lt(r.dropped, 0.01, "%g", r.dropped);
+	cr_expect_gt(r.use, 0.9, "%g", r.use);
+}
+
+/*
  * Each of them gives up after eight times 4.2 ms. A path that lets one packet go at a time must not
  * make them give up one after the other.
  */
