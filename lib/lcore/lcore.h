@@ -253,6 +253,12 @@ uint32_t lcore_poll(struct lcore *l);
  */
 bool lcore_let_leave(struct lcore *l, const struct client *c, nanotime now);
 #define LEAVE_TIME (LIMIT_LEAVE_MS * TIME_MS) /* how long it may take, if it is busy elsewhere */
+/*
+ * For a message that flushes a queue pair's requests: takes in what has come, as a device would have by
+ * then. Else a request whose acknowledgement waits here would be flushed, although the peer's program
+ * has the message.
+ */
+void lcore_let_arrive(struct lcore *l, nanotime now);
 /* idle.c: what a dedicated thread does with an lcore until engine.stopping. */
 int lcore_loop(void *lcore);
 

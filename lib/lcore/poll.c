@@ -39,6 +39,12 @@ bool lcore_let_leave(struct lcore *l, const struct client *c, nanotime now)
 	return false;
 }
 
+void lcore_let_arrive(struct lcore *l, nanotime now)
+{
+	if (may_copy(l))
+		rx_poll(l, now);
+}
+
 uint32_t lcore_poll(struct lcore *l)
 {
 	nanotime now = clock_now();

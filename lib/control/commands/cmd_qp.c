@@ -321,6 +321,8 @@ static void modify_on_lcore(struct lcore *l, struct modify *m, nanotime now)
 {
 	struct engine_qp *q = m->qp;
 
+	if ((m->mask & QP_ATTR_STATE) && m->attributes.state == QP_STATE_ERR)
+		lcore_let_arrive(l, now);
 	m->copies = qp_has_copies(q);
 	qp_port_carries(q->core, m->port_mtu, m->max_frame);
 	m->error = qp_modify(q->core, &m->attributes, m->mask, &m->why);

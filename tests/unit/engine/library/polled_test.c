@@ -478,3 +478,47 @@ Test(polled, many_posts_of_the_program_itself_leave, .timeout = 60)
 	endpoint_close(&e);
 	control_rig_close();
 }
+
+/* ---- what was acknowledged before the queue pair's end ---- */
+
+static struct ibv_wc completion_of_polls(struct endpoint *e, const char *what)
+{
+	struct ibv_wc wc = { .status = IBV_WC_GENERAL_ERR };
+	int found = 0;
+
+	for (double end = starved_now() + ENOUGH_MS / 1000; found == 0 && starved_now() < end;) {
+		uroce_poll(engine, 0);
+		found = ibv_poll_cq(e->cq, 1, &wc);
+	}
+	cr_assert_eq(found, 1, "%s did not come", what);
+	return wc;
+}
+
+/*
+ * A program that has the message may make the sender's end at once. The acknowledgement left with the
+ * completion, but the lcore may not have had a processor since.
+ */
+Test(polled, what_was_received_is_not_flushed, .timeout = 60)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_recv_wr receive = { .wr_id = 1 }, *bad_receive;
+	struct ibv_send_wr send = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr *bad_send;
+	struct endpoint e;
+	struct ibv_wc wc;
+
+	snprintf(path, sizeof(path), "/tmp/uroce-polled-test-%d.sock", getpid());
+	setenv("UROCE_SOCKET", "/nonexistent", 1);
+	control_rig_make();
+	cr_assert_eq(uroce_register(engine), 0);
+	endpoint_open(&e);
+	cr_assert_eq(ibv_post_recv(e.qp[1], &receive, &bad_receive), 0);
+	cr_assert_eq(ibv_post_send(e.qp[0], &send, &bad_send), 0);
+	wc = completion_of_polls(&e, "the message");
+	cr_assert_eq(wc.opcode, IBV_WC_RECV, "the send completes later");
+	cr_assert_eq(ibv_modify_qp(e.qp[0], &attr, IBV_QP_STATE), 0, "%m");
+	wc = completion_of_polls(&e, "the completion of the send");
+	cr_expect_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+	endpoint_close(&e);
+	control_rig_close();
+}
