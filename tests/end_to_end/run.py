@@ -24,6 +24,7 @@ import connections
 import devices
 import faults
 import kernel_interface
+import mpi
 import offloads
 import own_programs
 import privileges
@@ -82,7 +83,7 @@ def all_cases():
         for name, run in wires.CASES.get(place, ()):
             yield Case(f"{place}/{name}", place, run, f"{place}/{name}" not in wires.LONG)
         for where, name, run, quick in [*connections.cases(), *raw.cases(), *devices.cases(),
-                                        *rsockets.cases(), *storage.cases()]:
+                                        *rsockets.cases(), *storage.cases(), *mpi.cases()]:
             if where == place:
                 yield Case(f"{place}/{name}", place, run, quick)
     for place in cases.OTHER_PLACES:
