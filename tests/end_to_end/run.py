@@ -21,6 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import bad_wire
 import cases
 import connections
+import dapl
 import devices
 import faults
 import kernel_interface
@@ -83,7 +84,8 @@ def all_cases():
         for name, run in wires.CASES.get(place, ()):
             yield Case(f"{place}/{name}", place, run, f"{place}/{name}" not in wires.LONG)
         for where, name, run, quick in [*connections.cases(), *raw.cases(), *devices.cases(),
-                                        *rsockets.cases(), *storage.cases(), *mpi.cases()]:
+                                        *rsockets.cases(), *storage.cases(), *mpi.cases(),
+                                        *dapl.cases()]:
             if where == place:
                 yield Case(f"{place}/{name}", place, run, quick)
     for place in cases.OTHER_PLACES:
