@@ -279,6 +279,8 @@ static int accept_hello(struct carrier_socket *s, const struct reply_hello *repl
 			warn_of_addresses(reply->arena_bytes);
 		return error;
 	}
+	/* a core file of the program would give memory to each page of the queues, to read zeros in it */
+	memory_advise(arena, reply->arena_bytes, MADV_DONTDUMP);
 	close(received->fd[0]);
 	received->fd[0] = -1;
 	s->arena_bytes = reply->arena_bytes;

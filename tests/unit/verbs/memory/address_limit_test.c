@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program whose address space is limited (RLIMIT_AS, `ulimit -v`, as batch systems set it): there is no
- * room for its queues. Runs with an engine at $UROCE_SOCKET.
+ * The 8 GiB of addresses of a program's queues. Its address space may be limited (RLIMIT_AS, `ulimit -v`, as
+ * batch systems set it), so that there is no room for them; and core files would hold all of them. Runs with
+ * an engine at $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,4 +88,40 @@ Test(address_limit, is_not_spoken_of_where_it_suffices)
 	open_and_hear((rlim_t)9 << 30, said, sizeof(said), &error);
 	cr_expect_eq(error, 0, "%s", strerror(error));
 	cr_expect_str_eq(said, "");
+}
+
+/* ---- core files ---- */
+
+/* Of the queues' mapping, as the kernel describes it: whether core files hold it ("dd": do not dump). */
+static bool core_files_hold_the_queues(void)
+{
+	FILE *f = fopen("/proc/self/smaps", "re");
+	bool found = false, held = false;
+	unsigned long kib = 0;
+	char line[512];
+
+	cr_assert_not_null(f);
+	while (fgets(line, sizeof(line), f) != NULL) {
+		sscanf(line, "Size: %lu kB", &kib);
+		if (strncmp(line, "VmFlags:", 8) != 0 || kib < 8u << 20)
+			continue;
+		found = true;
+		held |= strstr(line, " dd") == NULL;
+	}
+	fclose(f);
+	cr_assert(found, "no mapping of 8 GiB");
+	return held;
+}
+
+Test(address_limit, core_files_do_not_hold_the_queues)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context;
+
+	cr_assert(list != NULL && list[0] != NULL);
+	context = ibv_open_device(list[0]);
+	cr_assert_not_null(context);
+	cr_expect_not(core_files_hold_the_queues());
+	cr_expect_eq(ibv_close_device(context), 0);
+	ibv_free_device_list(list);
 }
