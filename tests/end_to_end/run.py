@@ -33,6 +33,7 @@ import programs
 import raw
 import rsockets
 import storage
+import under
 import waking
 import wires
 from rig import RIGS, ROOT, Failure, Skipped, remove_leftovers
@@ -85,7 +86,7 @@ def all_cases():
             yield Case(f"{place}/{name}", place, run, f"{place}/{name}" not in wires.LONG)
         for where, name, run, quick in [*connections.cases(), *raw.cases(), *devices.cases(),
                                         *rsockets.cases(), *storage.cases(), *mpi.cases(),
-                                        *dapl.cases()]:
+                                        *dapl.cases(), *under.cases()]:
             if where == place:
                 yield Case(f"{place}/{name}", place, run, quick)
     for place in cases.OTHER_PLACES:
