@@ -20,6 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import bad_wire
 import cases
+import ceph
 import connections
 import dapl
 import devices
@@ -86,7 +87,7 @@ def all_cases():
             yield Case(f"{place}/{name}", place, run, f"{place}/{name}" not in wires.LONG)
         for where, name, run, quick in [*connections.cases(), *raw.cases(), *devices.cases(),
                                         *rsockets.cases(), *storage.cases(), *mpi.cases(),
-                                        *dapl.cases(), *under.cases()]:
+                                        *dapl.cases(), *under.cases(), *ceph.cases()]:
             if where == place:
                 yield Case(f"{place}/{name}", place, run, quick)
     for place in cases.OTHER_PLACES:
