@@ -41,6 +41,7 @@ EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *cont
 		return fail_with(ENOMEM);
 	ch->ibv.context = context;
 	ch->idle_fd = -1;
+	withdrawn_init(&ch->withdrawn);
 	error = create_in_engine(c, ch);
 	if (error == 0)
 		error = verbs_object_enter(&ch->object, VERBS_OBJECT_CHANNEL);
@@ -110,6 +111,22 @@ static int event_at_end(struct channel *ch, struct cq **cq)
 	return *cq != NULL ? 0 : error;
 }
 
+static bool is_of_nothing(const void *message)
+{
+	const struct channel_message *m = message;
+	bool found;
+
+	verbs_objects_lock();
+	found = verbs_object_find(m->cookie, VERBS_OBJECT_CQ) != NULL;
+	verbs_objects_unlock();
+	return !found;
+}
+
+void channel_withdraw(struct channel *ch)
+{
+	withdrawn_remove(&ch->withdrawn, ch->ibv.fd, sizeof(struct channel_message), is_of_nothing);
+}
+
 /* Skips messages for CQs that were destroyed meanwhile. */
 static int next_event(struct channel *ch, struct cq **cq)
 {
@@ -122,7 +139,11 @@ static int next_event(struct channel *ch, struct cq **cq)
 			return event_at_end(ch, cq);
 		if (error != 0)
 			return error;
-		*cq = deliver(message.cookie);
+		do {
+			*cq = deliver(message.cookie);
+		} while (*cq == NULL && withdrawn_kept(&ch->withdrawn, &message, sizeof(message)));
+		if (withdrawn_may_wait(&ch->withdrawn))
+			channel_withdraw(ch);
 		if (*cq != NULL)
 			return 0;
 	}

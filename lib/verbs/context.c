@@ -171,6 +171,7 @@ int context_open(struct device *device, int token_fd, struct context **out)
 	c->device = device;
 	c->references = 1;
 	c->idle_fd = -1;
+	withdrawn_init(&c->withdrawn);
 	c->token_fd = -1;
 	cancel = cancel_off();
 	error = attach(c, token_fd);

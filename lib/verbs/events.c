@@ -86,40 +86,67 @@ EXPORT int uroce_silence(struct ibv_context *context, int fd, int *idle_fd)
 	return events_end(fd, idle_fd);
 }
 
+static struct verbs_object *find_object(const struct async_message *m)
+{
+	switch (m->object) {
+	case 1:
+	case 4: /* a struct wq contains a queue pair */
+		return verbs_object_find(m->cookie, VERBS_OBJECT_QP);
+	case 2:
+		return verbs_object_find(m->cookie, VERBS_OBJECT_CQ);
+	case 3:
+		return verbs_object_find(m->cookie, VERBS_OBJECT_SRQ);
+	default:
+		return NULL;
+	}
+}
+
+static void point_to(struct verbs_object *o, uint32_t kind, struct ibv_async_event *event)
+{
+	if (kind == 1)
+		event->element.qp = &container_of_type(o, struct qp, object)->ibv.qp_base;
+	else if (kind == 2)
+		event->element.cq = (struct ibv_cq *)container_of_type(o, struct cq, object);
+	else if (kind == 3)
+		event->element.srq = &container_of_type(o, struct srq, object)->ibv;
+	else
+		event->element.wq = &container_of_type(o, struct wq, qp.object)->ibv;
+}
+
 /* Fills in the object of the event and counts it as delivered. False: the object is destroyed. */
 static bool name_object(const struct async_message *m, struct ibv_async_event *event)
 {
-	bool found = true;
-	struct verbs_object *o = NULL;
+	struct verbs_object *o;
+	bool found;
 
 	verbs_objects_lock();
-	if (m->object == 0) {
+	o = find_object(m);
+	found = o != NULL || m->object == 0;
+	if (m->object == 0)
 		event->element.port_num = (int)m->cookie;
-	} else if (m->object == 1) {
-		o = verbs_object_find(m->cookie, VERBS_OBJECT_QP);
-		if (o != NULL)
-			event->element.qp = &container_of_type(o, struct qp, object)->ibv.qp_base;
-	} else if (m->object == 2) {
-		o = verbs_object_find(m->cookie, VERBS_OBJECT_CQ);
-		if (o != NULL)
-			event->element.cq =
-				(struct ibv_cq *)container_of_type(o, struct cq, object);
-	} else if (m->object == 3) {
-		o = verbs_object_find(m->cookie, VERBS_OBJECT_SRQ);
-		if (o != NULL)
-			event->element.srq = &container_of_type(o, struct srq, object)->ibv;
-	} else if (m->object == 4) {
-		/* a struct wq contains a queue pair */
-		o = verbs_object_find(m->cookie, VERBS_OBJECT_QP);
-		if (o != NULL)
-			event->element.wq = &container_of_type(o, struct wq, qp.object)->ibv;
-	}
-	if (o != NULL)
+	if (o != NULL) {
+		point_to(o, m->object, event);
 		o->async_delivered++;
-	else
-		found = m->object == 0;
+	}
 	verbs_objects_unlock();
 	return found;
+}
+
+static bool is_of_nothing(const void *message)
+{
+	const struct async_message *m = message;
+	bool found;
+
+	verbs_objects_lock();
+	found = m->object == 0 || find_object(m) != NULL;
+	verbs_objects_unlock();
+	return !found;
+}
+
+void events_withdraw(struct context *c)
+{
+	withdrawn_remove(&c->withdrawn, c->verbs.context.async_fd, sizeof(struct async_message),
+			 is_of_nothing);
 }
 
 /*
@@ -141,6 +168,7 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 {
 	struct context *c = context_of(context);
 	struct async_message message;
+	bool found;
 	int error;
 
 	for (;;) {
@@ -155,8 +183,13 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 			errno = error;
 			return -1;
 		}
-		event->event_type = message.event;
-		if (name_object(&message, event))
+		do {
+			event->event_type = message.event;
+			found = name_object(&message, event);
+		} while (!found && withdrawn_kept(&c->withdrawn, &message, sizeof(message)));
+		if (withdrawn_may_wait(&c->withdrawn))
+			events_withdraw(c);
+		if (found)
 			return 0;
 	}
 }

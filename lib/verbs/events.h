@@ -19,6 +19,14 @@ void events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *a
 		 uint32_t delivered);
 
 /*
+ * An object was destroyed: its events that the program has not taken are taken back (withdrawn.h). Not
+ * in the child of a fork, which shares the descriptors with its parent.
+ */
+void events_withdraw(struct context *c);
+/* The same for a CQ of this channel. */
+void channel_withdraw(struct channel *ch);
+
+/*
  * Receives the next message of `fd`. Blocks unless the program made `fd` non-blocking. Returns 0,
  * an errno of recv(2) such as EAGAIN or EINTR, or ENODEV at end of file.
  */

@@ -30,6 +30,7 @@
 #include "queue/cq_resize.h"
 #include "queue/cq_ring.h"
 #include "queue/ring_client.h"
+#include "verbs/withdrawn.h"
 
 /* Marks what verbs.map names, because the project is built with hidden visibility. */
 #define EXPORT __attribute__((visibility("default")))
@@ -58,6 +59,7 @@ struct context {
 	bool closed;
 	bool fatal_told; /* IBV_EVENT_DEVICE_FATAL was delivered */
 	int idle_fd; /* other end of a mute descriptor (events.h); -1: none */
+	struct withdrawn withdrawn; /* of async_fd */
 	int token_fd; /* the token with which it was imported; -1: it was opened */
 	struct pd *retired; /* PDs that were unimported with objects in them */
 	/* In the child of a fork: its own attachment and context, not the parent's (import.c). */
@@ -128,6 +130,7 @@ struct channel {
 	struct own_file file; /* of its descriptor */
 	uint32_t handle;
 	int idle_fd; /* atomic: other end of a mute descriptor (events.h); -1: none */
+	struct withdrawn withdrawn; /* of ibv.fd */
 };
 
 struct cq {

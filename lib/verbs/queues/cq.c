@@ -269,6 +269,9 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 			    cq->object.comp_delivered);
 		events_wait(&cq->ibv.mutex, &cq->ibv.cond, &cq->ibv.async_events_completed,
 			    cq->object.async_delivered);
+		events_withdraw(c);
+		if (cq->channel != NULL)
+			channel_withdraw(cq->channel);
 	}
 	if (cq->channel != NULL) {
 		verbs_object_unuse(&cq->channel->object);

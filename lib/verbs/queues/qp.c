@@ -348,9 +348,11 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 	if (error != 0)
 		return error;
 	verbs_object_leave(&qp->object);
-	if (!qp->stale)
+	if (!qp->stale) {
 		events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 			    qp->object.async_delivered);
+		events_withdraw(c);
+	}
 	qp_leave(qp);
 	free_qp(qp);
 	context_drop(c);

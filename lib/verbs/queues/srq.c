@@ -268,9 +268,11 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
 	if (error != 0)
 		return error;
 	verbs_object_leave(&srq->object);
-	if (!srq->stale)
+	if (!srq->stale) {
 		events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 			    srq->object.async_delivered);
+		events_withdraw(c);
+	}
 	verbs_object_unuse(&pd_of(ibv->pd)->object);
 	if (srq->cq != NULL)
 		verbs_object_unuse(&srq->cq->object);

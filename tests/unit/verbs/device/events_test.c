@@ -353,9 +353,14 @@ Test(events, a_queue_pair_waits_for_the_acknowledgement_of_its_event)
 	cr_expect_eq(ibv_destroy_qp(a), 0);
 }
 
+static bool readable(int fd)
+{
+	return poll(&(struct pollfd){ fd, POLLIN, 0 }, 1, 0) == 1;
+}
+
 /*
- * An event that the program has not fetched is dropped with its object. hostile H-125: events that
- * are never acknowledged.
+ * An event that the program has not fetched is dropped with its object, and the descriptor is not
+ * readable any more. hostile H-125: events that are never acknowledged.
  */
 Test(events, unfetched_events_do_not_block_destruction)
 {
@@ -370,6 +375,7 @@ Test(events, unfetched_events_do_not_block_destruction)
 		poll(&(struct pollfd){ e.context->async_fd, POLLIN, 0 }, 1, WAIT_SECONDS * 1000),
 		1);
 	cr_expect_eq(ibv_destroy_qp(b), 0);
+	cr_expect_not(readable(e.context->async_fd));
 	fcntl(e.context->async_fd, F_SETFL, O_NONBLOCK);
 	cr_expect_eq(ibv_get_async_event(e.context, &event), -1);
 	cr_expect_eq(errno, EAGAIN);
@@ -401,33 +407,67 @@ Test(events, an_srq_waits_for_the_acknowledgement_of_its_event)
 	expect_destroyed(thread, &d);
 }
 
-/* hostile H-125: events that are never acknowledged. */
-Test(events, a_completion_queue_waits_for_all_of_its_events)
+static struct ibv_cq *of_channel(struct ibv_qp **qp)
 {
-	struct ibv_cq *cq = ibv_create_cq(e.context, 8, NULL, e.channel, 0), *of, *usual = e.cq;
-	struct destroyer d = { .destroy = destroy_cq, .object = cq };
-	struct ibv_qp *qp;
-	struct ibv_wc wc;
-	pthread_t thread;
-	void *context;
+	struct ibv_cq *cq = ibv_create_cq(e.context, 8, NULL, e.channel, 0), *usual = e.cq;
 
 	cr_assert_not_null(cq, "%m");
 	e.cq = cq;
-	qp = endpoint_create_qp(&e);
+	*qp = endpoint_create_qp(&e);
 	e.cq = usual;
-	cr_assert_eq(endpoint_connect(&e, qp, qp->qp_num), 0);
+	cr_assert_eq(endpoint_connect(&e, *qp, (*qp)->qp_num), 0);
+	return cq;
+}
+
+static void make_event(struct ibv_cq *cq, struct ibv_qp *qp)
+{
+	struct ibv_wc wc;
+
+	cr_assert_eq(ibv_req_notify_cq(cq, 0), 0);
+	post(qp, IBV_WR_RDMA_WRITE, e.mr->rkey);
+	poll_completions(cq, &wc, 1, "a WRITE");
+}
+
+/* hostile H-125: events that are never acknowledged. */
+Test(events, a_completion_queue_waits_for_all_of_its_events)
+{
+	struct ibv_qp *qp;
+	struct ibv_cq *cq = of_channel(&qp), *of;
+	struct destroyer d = { .destroy = destroy_cq, .object = cq };
+	pthread_t thread;
+	void *context;
+
 	for (int i = 0; i < 3; i++) {
-		cr_assert_eq(ibv_req_notify_cq(cq, 0), 0);
-		post(qp, IBV_WR_RDMA_WRITE, e.mr->rkey);
+		make_event(cq, qp);
 		cr_assert_eq(ibv_get_cq_event(e.channel, &of, &context), 0);
 		cr_assert_eq(of, cq);
-		poll_completions(cq, &wc, 1, "a WRITE");
 	}
 	cr_expect_eq(ibv_destroy_qp(qp), 0);
 	ibv_ack_cq_events(cq, 2);
 	expect_waiting(&thread, &d);
 	ibv_ack_cq_events(cq, 1);
 	expect_destroyed(thread, &d);
+}
+
+/* The program waits for the descriptor and then fetches, so the call must not block. */
+Test(events, events_of_a_destroyed_cq_leave_the_channel)
+{
+	struct ibv_qp *qp[2];
+	struct ibv_cq *gone = of_channel(&qp[0]), *stays = of_channel(&qp[1]), *of;
+	void *context;
+
+	make_event(gone, qp[0]); /* before and behind that of the other one */
+	make_event(stays, qp[1]);
+	make_event(gone, qp[0]);
+	cr_assert_eq(ibv_destroy_qp(qp[0]), 0);
+	cr_assert_eq(ibv_destroy_cq(gone), 0);
+	cr_assert(readable(e.channel->fd));
+	cr_assert_eq(ibv_get_cq_event(e.channel, &of, &context), 0);
+	cr_expect_eq(of, stays);
+	cr_expect_not(readable(e.channel->fd));
+	ibv_ack_cq_events(stays, 1);
+	cr_expect_eq(ibv_destroy_qp(qp[1]), 0);
+	cr_expect_eq(ibv_destroy_cq(stays), 0);
 }
 
 #define MORE_THAN_FIT 1000u /* events into the socket of a channel */
