@@ -7,7 +7,7 @@
  *
  *	net_af_xdp	gets the engine's RoCE frames and nothing else (drivers/xdp); others are copied
  *			for steering rules only (aside.c)
- *	net_af_packet	gets a copy of every frame, and works on every interface
+ *	net_af_packet	gets a copy of every frame, and works on every Ethernet interface
  */
 #ifndef DRIVERS_NETDEV_H
 #define DRIVERS_NETDEV_H
@@ -37,8 +37,8 @@ struct netdev_options {
 };
 
 /*
- * Called before the pool is made. False: there is no such interface, or AF_XDP was chosen and does
- * not work; `why` says so.
+ * Called before the pool is made. False: there is no such interface, it has no Ethernet frames, or
+ * AF_XDP was chosen and does not work; `why` says so.
  */
 bool netdev_check(const struct netdev_options *o, char *why, size_t why_size);
 

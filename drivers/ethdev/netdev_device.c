@@ -2,8 +2,10 @@
 /* The DPDK device of --netdev: which driver, how large its buffers are, and its arguments. */
 #include <errno.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include <rte_bus_vdev.h>
 #include <rte_mbuf.h>
@@ -92,10 +94,24 @@ static bool is_free(const struct netdev_options *o, char *why, size_t why_size)
 	return free;
 }
 
+/* Of tun, WireGuard, GRE or PPP a packet socket has frames without an Ethernet header. */
+static bool is_ethernet(uint32_t ifindex)
+{
+	struct ifreq r = { 0 };
+
+	return interface_request(-1, ifindex, SIOCGIFHWADDR, &r) == 0 &&
+	       (r.ifr_hwaddr.sa_family == ARPHRD_ETHER ||
+		r.ifr_hwaddr.sa_family == ARPHRD_LOOPBACK);
+}
+
 bool netdev_check(const struct netdev_options *o, char *why, size_t why_size)
 {
 	if (netdev_mtu(o) == 0 || strpbrk(o->iface, ",[]=") != NULL) {
 		snprintf(why, why_size, "%s: there is no such interface (see ip link)", o->iface);
+		return false;
+	}
+	if (!is_ethernet(if_nametoindex(o->iface))) {
+		snprintf(why, why_size, "%s is not an Ethernet interface", o->iface);
 		return false;
 	}
 	return o->driver == NETDEV_AF_PACKET ||

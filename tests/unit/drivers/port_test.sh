@@ -89,6 +89,14 @@ finish() {
 	tool_pid=
 }
 
+# refuses IFACE TEXT: port_tool ends at once, because of the interface, and says so
+refuses() {
+	"$tool" --no-huge --no-shconf --no-pci -m 64 -l 0 --file-prefix "port_test_other_$$" -- \
+		netdev "$1" 10.9.0.2 </dev/null >"$dir/other_out" 2>"$dir/other_err" &&
+		fail "a port on $1"
+	grep -q "$2" "$dir/other_err" || fail "on $1 it says: $(cat "$dir/other_err")"
+}
+
 # sends_roce FROM TO: a datagram, which the kernel does not answer. Otherwise a second one on a connected socket
 # would get the first one's "port unreachable"
 sends_roce() {
@@ -144,6 +152,11 @@ af_packet | af_xdp)
 	finish
 	;;
 netdev)
+	# an interface whose frames have no Ethernet header
+	if [ -c /dev/net/tun ]; then
+		ip tuntap add dev tunnel mode tun || fail "tun"
+		refuses tunnel "tunnel is not an Ethernet interface"
+	fi
 	ip link set near up
 	ip address add 10.9.0.1/24 dev near
 	ip address add fd09::1/64 dev near nodad
@@ -152,12 +165,7 @@ netdev)
 	expect "^resolved 10.9.0.2 02:00:00:00:00:02"
 	expect "^resolved fd09::2 02:00:00:00:00:02"
 	# the interface has an engine, which goes on
-	if "$tool" --no-huge --no-shconf --no-pci -m 64 -l 0 --file-prefix "port_test_other_$$" -- \
-		netdev near 10.9.0.2 </dev/null >"$dir/other_out" 2>"$dir/other_err"; then
-		fail "a second engine on the interface"
-	fi
-	grep -q "near: another engine (process $tool_pid) has this interface" "$dir/other_err" ||
-		fail "the second engine says: $(cat "$dir/other_err")"
+	refuses near "near: another engine (process $tool_pid) has this interface"
 	expect "^hears one group"
 	ip maddress show dev near | grep -q "01:00:5e:11:22:33" || fail "the interface has not got the group"
 	ip -d link show near | grep -q "promiscuity 0" || fail "the interface is promiscuous"
