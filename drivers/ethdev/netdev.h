@@ -25,7 +25,7 @@ struct netdev_options {
 	const char *iface;
 	enum netdev_driver driver;
 	uint16_t queues;
-	uint16_t mtu; /* 0: the interface's */
+	uint16_t mtu; /* 0: the interface's; with AF_PACKET at most 9216 */
 	/*
 	 * The engine's VLAN: engines of different VLANs share an interface. 0: untagged.
 	 * CLAIM_LATER: ethdev_claim() sets it.

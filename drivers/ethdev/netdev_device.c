@@ -18,6 +18,7 @@
 #include "drivers/xdp/xdp.h"
 
 #define PAGE	     4096u
+#define JUMBO	     9216u /* the largest MTU that an engine takes unasked */
 #define ADDRESS_ROOM 16u /* at least what net_af_packet needs of an mbuf beyond a ring frame */
 
 /*
@@ -36,7 +37,10 @@ uint16_t netdev_mtu(const struct netdev_options *o)
 	uint32_t most = ifindex_mtu(-1, if_nametoindex(o->iface));
 
 	most = MIN_OF(most, (uint32_t)UINT16_MAX);
-	return (uint16_t)(o->mtu != 0 && o->mtu < most ? o->mtu : most);
+	if (o->mtu != 0)
+		return (uint16_t)MIN_OF((uint32_t)o->mtu, most);
+	/* Each buffer has room for the MTU, and no RoCE packet needs the 64 KiB of lo. */
+	return (uint16_t)(o->driver == NETDEV_AF_PACKET ? MIN_OF(most, JUMBO) : most);
 }
 
 uint32_t netdev_mbuf_octets(const struct netdev_options *o)

@@ -186,6 +186,14 @@ netdev)
 	finish
 	! ip maddress show dev near | grep -q "01:00:5e:11:22:33" || fail "the interface keeps the group"
 	grep -q "^dropped [1-9]" "$dir/out" || fail "the kernel's own frames were not dropped"
+	# the largest MTU, which is that of lo, too
+	linux ip link set far mtu 65535
+	ip link set near up mtu 65535
+	run -- netdev near 10.9.0.2
+	expect "^mac 02:00:00:00:00:01 mtu 9216 link 1"
+	sends_roce 10.9.0.2 10.9.0.1 || fail "the kernel answered UDP 4791"
+	expect "^roce 1442"
+	finish
 	;;
 netdev_xdp)
 	ip link set near up
