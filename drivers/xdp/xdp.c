@@ -116,7 +116,10 @@ bool xdp_usable(const char *iface, uint32_t ifindex, uint16_t queues, char *why,
 		return false;
 	}
 	error = try_program(ifindex);
-	if (error != 0)
+	if (error == EBUSY || error == EEXIST)
+		snprintf(why, why_size, "another XDP program is attached to %s (ip link show)",
+			 iface);
+	else if (error != 0)
 		snprintf(why, why_size, "%s cannot run an XDP program in its driver: %s", iface,
 			 strerror(error));
 	return error == 0;

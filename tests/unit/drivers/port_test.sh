@@ -92,7 +92,7 @@ finish() {
 # refuses IFACE TEXT: port_tool ends at once, because of the interface, and says so
 refuses() {
 	"$tool" --no-huge --no-shconf --no-pci -m 64 -l 0 --file-prefix "port_test_other_$$" -- \
-		netdev "$1" 10.9.0.2 </dev/null >"$dir/other_out" 2>"$dir/other_err" &&
+		"$kind" "$1" 10.9.0.2 </dev/null >"$dir/other_out" 2>"$dir/other_err" &&
 		fail "a port on $1"
 	grep -q "$2" "$dir/other_err" || fail "on $1 it says: $(cat "$dir/other_err")"
 }
@@ -113,6 +113,23 @@ sends_roce() {
 	except socket.timeout:
 	    pass
 	P
+}
+
+# attaches_program IFACE: an XDP program that is not ours, until its descriptor is closed at the end of standard input
+attaches_program() {
+	python3 -c '
+import ctypes, os, socket, struct, sys
+call = ctypes.CDLL(None, use_errno=True).syscall
+def bpf(command, attributes):
+    fd = call(321 if os.uname().machine == "x86_64" else 280, command, attributes, len(attributes))
+    return fd if fd >= 0 else sys.exit(os.strerror(ctypes.get_errno()))
+pass_all = ctypes.create_string_buffer(bytes.fromhex("b700000002000000" "9500000000000000"))
+license = ctypes.create_string_buffer(b"BSD")
+program = bpf(5, struct.pack("=IIQQ104x", 6, 2, ctypes.addressof(pass_all), ctypes.addressof(license)))
+link = bpf(28, struct.pack("=IIII48x", program, socket.if_nametoindex(sys.argv[1]), 37, 4))
+print("attached", flush=True)
+sys.stdin.read()
+' "$1"
 }
 
 # sends_tagged TAG TYPE [PORT]: an Ethernet frame with that tag (type and id) and type. With PORT: a datagram to 10.9.0.1
@@ -197,6 +214,19 @@ netdev)
 	;;
 netdev_xdp)
 	ip link set near up
+	mkfifo "$dir/other_in"
+	attaches_program near <"$dir/other_in" >"$dir/attached" 2>&1 &
+	other_pid=$!
+	exec 4>"$dir/other_in"
+	for tries in $(seq 100); do
+		grep -q attached "$dir/attached" && break
+		[ "$tries" -lt 100 ] || fail "no other program is attached: $(cat "$dir/attached")"
+		sleep 0.1
+	done
+	refuses near "another XDP program is attached to near (ip link show)"
+	exec 4>&-
+	wait "$other_pid"
+	other_pid=
 	ip address add 10.9.0.1/24 dev near
 	ip address add fd09::1/64 dev near nodad
 	has_program() { ip -d link show near | grep -q "prog/xdp id"; }
