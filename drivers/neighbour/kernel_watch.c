@@ -11,13 +11,18 @@
 #include "drivers/netlink.h"
 
 #define PROBES 16u /* slots in which a hop may be */
-#define GROUPS (RTMGRP_NEIGH | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE)
+#define GROUPS (RTMGRP_NEIGH | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE | RTMGRP_IPV4_RULE)
 
 void kernel_watch_open(struct kernel_watch *w, uint32_t ifindex)
 {
+	int ipv6_rules = RTNLGRP_IPV6_RULE; /* RTMGRP_* has no name for it */
+
 	memset(w, 0, sizeof(*w));
 	w->ifindex = ifindex;
 	w->socket = netlink_listen(GROUPS);
+	if (w->socket != NULL)
+		mnl_socket_setsockopt(w->socket, NETLINK_ADD_MEMBERSHIP, &ipv6_rules,
+				      sizeof(ipv6_rules));
 }
 
 void kernel_watch_close(struct kernel_watch *w)
@@ -143,6 +148,13 @@ struct reader {
 	bool changed;
 };
 
+/* A route, or a rule that says which table's routes are used. */
+static bool is_about_routes(uint16_t type)
+{
+	return type == RTM_NEWROUTE || type == RTM_DELROUTE || type == RTM_NEWRULE ||
+	       type == RTM_DELRULE;
+}
+
 static int take(const struct nlmsghdr *h, void *reader)
 {
 	struct reader *r = reader;
@@ -151,7 +163,7 @@ static int take(const struct nlmsghdr *h, void *reader)
 
 	if (h->nlmsg_type == RTM_NEWNEIGH)
 		r->changed |= neighbour_changed(r->watch, h);
-	else if (h->nlmsg_type == RTM_NEWROUTE || h->nlmsg_type == RTM_DELROUTE)
+	else if (is_about_routes(h->nlmsg_type))
 		r->watch->routes = true;
 	else if (h->nlmsg_type == RTM_DELNEIGH && read_neighbour(r->watch, h, &n) &&
 		 kernel_watch_get(r->watch, &n.gid, &mac))

@@ -133,3 +133,31 @@ Test(neighbour_kernel, a_question_hides_no_change)
 	cr_expect_eq(address_towards(behind_router(2)), 0x21);
 	cr_expect(neighbour_kernel_changed(k, TIME_S), "the first one is not looked at again");
 }
+
+/* What the kernel announced until now is read. Returns when another change may be reported. */
+static nanotime calm(nanotime now)
+{
+	for (uint32_t i = 0; i < 100; i++) {
+		now += LIMIT_WATCH_ROUTES;
+		if (!neighbour_kernel_changed(k, now))
+			return now;
+	}
+	cr_assert_fail("the kernel announces changes without an end");
+	return now;
+}
+
+/* A rule chooses the table whose routes are used, so it may change every next hop. */
+Test(neighbour_kernel, a_changed_rule_is_a_change)
+{
+	static const char *const change[] = { "rule add to 10.8.0.0/16 lookup 100",
+					      "rule del to 10.8.0.0/16 lookup 100",
+					      "-6 rule add to fd08::/16 lookup 100",
+					      "-6 rule del to fd08::/16 lookup 100" };
+	nanotime now = TIME_S;
+
+	for (uint32_t i = 0; i < 4; i++) {
+		now = calm(now);
+		ip("%s", change[i]);
+		cr_expect(neighbour_kernel_changed(k, now), "%s", change[i]);
+	}
+}
