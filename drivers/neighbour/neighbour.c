@@ -272,6 +272,14 @@ static int entry_answer(struct entry *e, nanotime now, struct mac *mac)
 	return EINPROGRESS;
 }
 
+int neighbour_source_towards(struct neighbour_table *t, const struct gid *gid, struct gid *source)
+{
+	memset(source, 0, sizeof(*source));
+	if (t->kernel == NULL || gid_is_multicast(gid))
+		return 0;
+	return neighbour_kernel_source(t->kernel, gid, source);
+}
+
 int neighbour_resolve(struct neighbour_table *t, const struct gid *gid, nanotime now,
 		      struct mac *mac)
 {

@@ -79,6 +79,13 @@ int neighbour_resolve(struct neighbour_table *t, const struct gid *gid, nanotime
 		      struct mac *mac);
 
 /*
+ * The address from which the kernel sends to gid, whatever the interface. 0, and an unspecified
+ * address if it is not known; or why the kernel does not send there out of this port. ENODEV: only
+ * out of others.
+ */
+int neighbour_source_towards(struct neighbour_table *t, const struct gid *gid, struct gid *source);
+
+/*
  * Sends due frames. Returns when the next call is due at the latest (TIME_NEVER: nothing is
  * pending).
  */

@@ -113,26 +113,98 @@ static void read_gateway(const struct nlmsghdr *h, uint8_t family, struct gid *h
 	}
 }
 
-static int ask_route(struct neighbour_kernel *k, const struct gid *gid, struct gid *hop)
+/* IPv6 answers with a route that says why it leads nowhere, IPv4 with an error alone. */
+static int error_of_route(const struct nlmsghdr *h)
+{
+	struct rta_cacheinfo info;
+
+	if (h->nlmsg_type != RTM_NEWROUTE || !netlink_has_body(h, sizeof(struct rtmsg)))
+		return EHOSTUNREACH;
+	if (find_attribute(h, sizeof(struct rtmsg), RTA_CACHEINFO, &info, sizeof(info)))
+		return -info.rta_error;
+	return 0;
+}
+
+/* The route to gid, out of that interface only (0: out of any). */
+static int ask_route(struct neighbour_kernel *k, const struct gid *gid, uint32_t ifindex,
+		     uint32_t flags, union netlink_answer *a)
 {
 	union netlink_question q;
-	union netlink_answer a;
 	struct rtmsg *route = netlink_begin(&q, RTM_GETROUTE, 0, sizeof(*route));
 	int error;
 
 	route->rtm_family = family_of(gid);
 	route->rtm_dst_len = gid_is_ipv4(gid) ? 32 : 128;
+	route->rtm_flags = flags;
 	put_address(&q, RTA_DST, gid);
-	netlink_put(&q, RTA_OIF, &k->ifindex, 4);
-	error = ask(k, &q, &a);
-	if (error != 0)
-		return error;
-	route = mnl_nlmsg_get_payload(&a.header);
-	if (a.header.nlmsg_type != RTM_NEWROUTE || !netlink_has_body(&a.header, sizeof(*route)) ||
-	    route->rtm_type != RTN_UNICAST)
+	if (ifindex != 0)
+		netlink_put(&q, RTA_OIF, &ifindex, 4);
+	error = ask(k, &q, a);
+	return error != 0 ? error : error_of_route(&a->header);
+}
+
+static bool is_unicast(const union netlink_answer *a)
+{
+	const struct rtmsg *route = mnl_nlmsg_get_payload(&a->header);
+
+	return route->rtm_type == RTN_UNICAST;
+}
+
+static int next_hop(struct neighbour_kernel *k, const struct gid *gid, struct gid *hop)
+{
+	union netlink_answer a;
+
+	if (ask_route(k, gid, k->ifindex, 0, &a) != 0 || !is_unicast(&a))
 		return EHOSTUNREACH;
 	*hop = *gid;
-	read_gateway(&a.header, route->rtm_family, hop);
+	read_gateway(&a.header, family_of(gid), hop);
+	return 0;
+}
+
+static bool leads_out_of(const union netlink_answer *a, uint32_t ifindex)
+{
+	uint32_t out = 0;
+
+	find_attribute(&a->header, sizeof(struct rtmsg), RTA_OIF, &out, sizeof(out));
+	return out == ifindex && is_unicast(a);
+}
+
+/*
+ * Another interface is preferred, but there is a route out of ours, too. Without RTM_F_FIB_MATCH,
+ * IPv4 takes everything for on link that has no route out of the interface.
+ */
+static int ask_second_route(struct neighbour_kernel *k, const struct gid *gid,
+			    union netlink_answer *a)
+{
+	if (ask_route(k, gid, k->ifindex, RTM_F_FIB_MATCH, a) != 0 || !is_unicast(a))
+		return ENODEV;
+	return ask_route(k, gid, k->ifindex, 0, a);
+}
+
+/* Whether it says what the kernel knows of the destination, and not that the question failed. */
+static bool is_verdict(int error)
+{
+	return error == ENETUNREACH || error == EHOSTUNREACH || error == EINVAL ||
+	       error == EACCES || error == ENODEV;
+}
+
+int neighbour_kernel_source(struct neighbour_kernel *k, const struct gid *gid, struct gid *source)
+{
+	/* A link-local destination is on every link, so the kernel must be told which. */
+	bool on_link = gid_is_link_local(gid);
+	union netlink_answer a;
+	uint8_t octets[4];
+	int error = ask_route(k, gid, on_link ? k->ifindex : 0, 0, &a);
+
+	memset(source, 0, sizeof(*source));
+	if (error == 0 && !on_link && !leads_out_of(&a, k->ifindex))
+		error = ask_second_route(k, gid, &a);
+	if (error != 0)
+		return is_verdict(error) && !on_link ? error : 0;
+	if (!gid_is_ipv4(gid))
+		find_attribute(&a.header, sizeof(struct rtmsg), RTA_PREFSRC, source->octet, 16);
+	else if (find_attribute(&a.header, sizeof(struct rtmsg), RTA_PREFSRC, octets, 4))
+		*source = gid_of_ipv4(octets);
 	return 0;
 }
 
@@ -211,7 +283,7 @@ int neighbour_kernel_resolve(struct neighbour_kernel *k, const struct gid *gid, 
 	uint16_t state;
 	struct gid hop;
 
-	if (gid_is_unspecified(gid) || ask_route(k, gid, &hop) != 0)
+	if (gid_is_unspecified(gid) || next_hop(k, gid, &hop) != 0)
 		return EHOSTUNREACH;
 	state = ask_neighbour(k, &hop, mac);
 	if ((state & NUD_USABLE) != 0)

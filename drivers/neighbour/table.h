@@ -151,6 +151,7 @@ struct neighbour_kernel *neighbour_kernel_new(uint32_t ifindex);
 void neighbour_kernel_free(struct neighbour_kernel *k);
 /* The kernel has announced something, so answers may have changed. */
 bool neighbour_kernel_changed(struct neighbour_kernel *k, nanotime now);
+int neighbour_kernel_source(struct neighbour_kernel *k, const struct gid *gid, struct gid *source);
 int neighbour_kernel_resolve(struct neighbour_kernel *k, const struct gid *gid, nanotime now,
 			     struct mac *mac);
 

@@ -24,17 +24,35 @@ static int set_destination(struct call *call, struct cm_id *id, const struct cm_
 	return 0;
 }
 
-/* Chooses the destination itself if it is an own address, else the nearest own address. */
+/* As Linux: the address that the kernel sends from, if it knows one. Otherwise the nearest one. */
+static int choose_towards(struct call *call, struct cm_id *id, const struct cm_address *to)
+{
+	struct cm_address from = { .family = to->family };
+	bool is_loopback;
+	int error = neighbour_agent_source(call->engine, &to->ip, &from.ip);
+
+	if (error != 0)
+		return call_fail(call, error, "the kernel has no route from %s to the destination",
+				 call->engine->port->name);
+	if (!cm_address_own(call->engine, &from, &id->gid_index, &is_loopback) &&
+	    !cm_address_towards(call->engine, &to->ip, &id->gid_index))
+		return call_fail(call, ENODEV, "no device has an address of this family");
+	return 0;
+}
+
+/* Chooses the destination itself if it is an own address. */
 static int choose_source(struct call *call, struct cm_id *id)
 {
 	struct cm_address to = id->destination;
 	bool is_loopback;
+	int error = 0;
 
 	if (id->is_bound)
 		return 0;
-	if (!cm_address_own(call->engine, &to, &id->gid_index, &is_loopback) &&
-	    !cm_address_towards(call->engine, &to.ip, &id->gid_index))
-		return call_fail(call, ENODEV, "no device has an address of this family");
+	if (!cm_address_own(call->engine, &to, &id->gid_index, &is_loopback))
+		error = choose_towards(call, id, &to);
+	if (error != 0)
+		return error;
 	id->source.ip = call->engine->gid[id->gid_index].gid;
 	id->source.family = to.family;
 	id->source.scope = to.scope; /* as Linux: a later bind keeps the link */

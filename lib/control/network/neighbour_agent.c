@@ -277,6 +277,16 @@ void neighbour_agent_leave(struct engine *e, const struct gid *group)
 
 /* ---- flows ---- */
 
+int neighbour_agent_source(struct engine *e, const struct gid *dgid, struct gid *source)
+{
+	struct neighbour_agent *a = e->control->neighbours;
+
+	if (a != NULL)
+		return neighbour_source_towards(a->table, dgid, source);
+	memset(source, 0, sizeof(*source));
+	return 0;
+}
+
 enum flow_state flow_resolve(struct engine *e, const struct gid *dgid, struct mac *mac)
 {
 	struct neighbour_agent *a = e->control->neighbours;

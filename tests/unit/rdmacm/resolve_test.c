@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Resolving addresses that no host has must not delay other commands of an engine on an interface
- * while it asks the kernel. Runs with the engine of tests/unit/verbs/with_netdev.sh.
+ * The kernel's routes say where a destination is and which address an id gets. Resolving addresses
+ * that no host has must not delay other commands while the engine asks the kernel. Runs with the engine of tests/unit/verbs/with_netdev.sh.
  */
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <net/if.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,4 +133,153 @@ Test(resolve, queue_pairs_with_a_resolved_address)
 		make_receiver(id, cq);
 	begin_resolving(open_id(channel, RDMA_PS_TCP), "10.77.0.99");
 	expect_no_delay();
+}
+
+/* ---- routes ---- */
+
+static void run(const char *command)
+{
+	cr_assert_eq(system(command), 0, "%s", command);
+}
+
+union any_address {
+	struct sockaddr any;
+	struct sockaddr_in four;
+	struct sockaddr_in6 six;
+};
+
+static struct sockaddr *at(union any_address *a, const char *text)
+{
+	memset(a, 0, sizeof(*a));
+	if (inet_pton(AF_INET, text, &a->four.sin_addr) == 1) {
+		a->any.sa_family = AF_INET;
+		return &a->any;
+	}
+	a->any.sa_family = AF_INET6;
+	cr_assert_eq(inet_pton(AF_INET6, text, &a->six.sin6_addr), 1, "%s", text);
+	if (IN6_IS_ADDR_LINKLOCAL(&a->six.sin6_addr))
+		a->six.sin6_scope_id = if_nametoindex("wire0");
+	return &a->any;
+}
+
+/* Until the engine has seen the interface's new address. */
+static void await_address(const char *text)
+{
+	union any_address a;
+
+	for (int ms = 0; ms < 10000; ms += 10) {
+		struct rdma_cm_id *id = open_id(channel, RDMA_PS_TCP);
+		int ret = rdma_bind_addr(id, at(&a, text));
+
+		rdma_destroy_id(id);
+		if (ret == 0)
+			return;
+		poll(NULL, 0, 10);
+	}
+	cr_assert_fail("the engine has not seen %s within 10 s", text);
+}
+
+/* The address that an unbound id gets for the destination, or why it has none. */
+static const char *source_towards(const char *destination)
+{
+	struct rdma_cm_id *id = open_id(channel, RDMA_PS_TCP);
+	static char text[INET6_ADDRSTRLEN];
+	const struct sockaddr *own = rdma_get_local_addr(id);
+	union any_address a;
+
+	if (rdma_resolve_addr(id, NULL, at(&a, destination), 100) != 0)
+		snprintf(text, sizeof(text), "%s", strerrorname_np(errno));
+	else if (own->sa_family == AF_INET)
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)own)->sin_addr, text,
+			  sizeof(text));
+	else
+		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)own)->sin6_addr,
+			  text, sizeof(text));
+	rdma_destroy_id(id);
+	return text;
+}
+
+#define EXPECT_SOURCE(destination, expected)                                                     \
+	do {                                                                                     \
+		const char *got_ = source_towards(destination);                                  \
+		cr_expect_str_eq(got_, expected, "%s: %s, not %s", destination, got_, expected); \
+	} while (0)
+
+Test(resolve, the_source_is_the_one_of_the_route)
+{
+	run("ip address add 10.77.0.7/24 dev wire0");
+	run("ip route add 10.66.0.0/24 via 10.77.0.254 src 10.77.0.7");
+	run("ip route add 10.65.0.0/24 via 10.77.0.254");
+	await_address("10.77.0.7");
+	EXPECT_SOURCE("10.66.0.9", "10.77.0.7");
+	EXPECT_SOURCE("10.65.0.9", "10.77.0.1");
+	EXPECT_SOURCE("10.77.0.7", "10.77.0.7");
+	EXPECT_SOURCE("127.0.0.1", "10.77.0.1");
+}
+
+static void need_ipv6(void)
+{
+	if (system("test \"$(cat /proc/sys/net/ipv6/conf/all/disable_ipv6)\" = 0") != 0)
+		cr_skip_test("no IPv6 here");
+}
+
+/* Nor is an address the source that is going to vanish. */
+Test(resolve, the_source_is_no_deprecated_address)
+{
+	need_ipv6();
+	run("ip address replace fd77::1/64 dev wire0 nodad");
+	run("ip address add fd77::9/64 dev wire0 nodad preferred_lft 0");
+	await_address("fd77::1");
+	await_address("fd77::9");
+	EXPECT_SOURCE("fd77::8", "fd77::1");
+}
+
+/* The kernel does not answer for the one of the MAC address if it has another one. */
+Test(resolve, the_source_on_the_link_is_the_kernels)
+{
+	need_ipv6();
+	run("ip -6 address flush dev wire0 scope link");
+	run("ip address add fe80::77:1/64 dev wire0 nodad");
+	await_address("fe80::77:1");
+	EXPECT_SOURCE("fe80::2", "fe80::77:1");
+	EXPECT_SOURCE("fe80::ffff:ffff:ffff:ffff", "fe80::77:1");
+}
+
+Test(resolve, a_destination_without_a_route_fails_at_once)
+{
+	EXPECT_SOURCE("10.64.0.9", "ENETUNREACH");
+	run("ip route add unreachable 10.64.0.0/26");
+	run("ip route add blackhole 10.64.0.64/26");
+	run("ip route add prohibit 10.64.0.128/26");
+	EXPECT_SOURCE("10.64.0.9", "EHOSTUNREACH");
+	EXPECT_SOURCE("10.64.0.65", "EINVAL");
+	EXPECT_SOURCE("10.64.0.129", "EACCES");
+}
+
+Test(resolve, an_ipv6_destination_without_a_route_fails_at_once)
+{
+	need_ipv6();
+	run("ip address replace fd77::1/64 dev wire0 nodad");
+	await_address("fd77::1");
+	EXPECT_SOURCE("fd64::9", "ENETUNREACH");
+	run("ip route add unreachable fd64:1::/64");
+	run("ip route add blackhole fd64:2::/64");
+	run("ip route add prohibit fd64:3::/64");
+	EXPECT_SOURCE("fd64:1::9", "EHOSTUNREACH");
+	EXPECT_SOURCE("fd64:2::9", "EINVAL");
+	EXPECT_SOURCE("fd64:3::9", "EACCES");
+}
+
+/* Linux: no device of this program is there. But a route out of the engine's interface serves. */
+Test(resolve, a_route_out_of_another_interface)
+{
+	run("ip link add other type veth peer name another");
+	run("ip link set another up");
+	run("ip link set other up");
+	run("ip address add 10.63.0.1/24 dev other");
+	EXPECT_SOURCE("10.63.0.9", "ENODEV");
+	EXPECT_SOURCE("10.63.0.1", "ENODEV");
+	run("ip route add 10.63.0.0/24 dev wire0 metric 100");
+	EXPECT_SOURCE("10.63.0.9", "10.77.0.1");
+	run("ip link delete other");
 }
