@@ -283,6 +283,12 @@ int neighbour_source_towards(struct neighbour_table *t, const struct gid *gid, s
 int neighbour_resolve(struct neighbour_table *t, const struct gid *gid, nanotime now,
 		      struct mac *mac)
 {
+	return neighbour_resolve_from(t, NULL, gid, now, mac);
+}
+
+int neighbour_resolve_from(struct neighbour_table *t, const struct gid *from, const struct gid *gid,
+			   nanotime now, struct mac *mac)
+{
 	struct entry *e;
 	struct gid hop;
 
@@ -295,7 +301,7 @@ int neighbour_resolve(struct neighbour_table *t, const struct gid *gid, nanotime
 		return 0;
 	}
 	if (t->kernel != NULL)
-		return neighbour_kernel_resolve(t->kernel, gid, now, mac);
+		return neighbour_kernel_resolve(t->kernel, from, gid, now, mac);
 	if (!next_hop(t, gid, &hop) || neighbour_source(t, &hop) == NULL)
 		return EHOSTUNREACH;
 	e = entry_find(t, &hop);

@@ -10,7 +10,7 @@
  *	1. neighbour_table_new(), neighbour_set_addresses(), neighbour_set_gateways()
  *	2. for every frame that is not RoCE: neighbour_input(), then send the list and clear it
  *	3. every 100 ms, and after a resolve that returned EINPROGRESS: neighbour_tick(), likewise
- *	4. whenever a flow needs its MAC address: neighbour_resolve()
+ *	4. whenever a flow needs its MAC address: neighbour_resolve_from()
  *
  * If the Linux kernel owns the port's addresses (port->kernel_answers), the table shows the
  * kernel's routes and neighbours. The calls are the same, but the table answers nothing and sends
@@ -77,6 +77,9 @@ bool neighbour_input(struct neighbour_table *t, const uint8_t *frame, uint32_t l
  */
 int neighbour_resolve(struct neighbour_table *t, const struct gid *gid, nanotime now,
 		      struct mac *mac);
+/* The same for packets from an own address, which the kernel has if it owns the port's (NULL: any). */
+int neighbour_resolve_from(struct neighbour_table *t, const struct gid *from, const struct gid *gid,
+			   nanotime now, struct mac *mac);
 
 /*
  * The address from which the kernel sends to gid, whatever the interface. 0, and an unspecified

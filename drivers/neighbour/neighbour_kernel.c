@@ -125,20 +125,31 @@ static int error_of_route(const struct nlmsghdr *h)
 	return 0;
 }
 
-/* The route to gid, out of that interface only (0: out of any). */
-static int ask_route(struct neighbour_kernel *k, const struct gid *gid, uint32_t ifindex,
-		     uint32_t flags, union netlink_answer *a)
+/* What is asked about a route. */
+struct query_route {
+	const struct gid *to;
+	const struct gid *from; /* NULL: any address */
+	uint32_t ifindex; /* 0: any interface */
+	uint32_t flags;
+};
+
+static int ask_route(struct neighbour_kernel *k, const struct query_route *r,
+		     union netlink_answer *a)
 {
 	union netlink_question q;
 	struct rtmsg *route = netlink_begin(&q, RTM_GETROUTE, 0, sizeof(*route));
 	int error;
 
-	route->rtm_family = family_of(gid);
-	route->rtm_dst_len = gid_is_ipv4(gid) ? 32 : 128;
-	route->rtm_flags = flags;
-	put_address(&q, RTA_DST, gid);
-	if (ifindex != 0)
-		netlink_put(&q, RTA_OIF, &ifindex, 4);
+	route->rtm_family = family_of(r->to);
+	route->rtm_dst_len = gid_is_ipv4(r->to) ? 32 : 128;
+	route->rtm_flags = r->flags;
+	put_address(&q, RTA_DST, r->to);
+	if (r->from != NULL) {
+		route->rtm_src_len = route->rtm_dst_len;
+		put_address(&q, RTA_SRC, r->from);
+	}
+	if (r->ifindex != 0)
+		netlink_put(&q, RTA_OIF, &r->ifindex, 4);
 	error = ask(k, &q, a);
 	return error != 0 ? error : error_of_route(&a->header);
 }
@@ -150,11 +161,15 @@ static bool is_unicast(const union netlink_answer *a)
 	return route->rtm_type == RTN_UNICAST;
 }
 
-static int next_hop(struct neighbour_kernel *k, const struct gid *gid, struct gid *hop)
+/* Policy rules may be for a source, and so may IPv6 routes. */
+static int next_hop(struct neighbour_kernel *k, const struct gid *from, const struct gid *gid,
+		    struct gid *hop)
 {
+	bool same_family = from != NULL && gid_is_ipv4(from) == gid_is_ipv4(gid);
+	struct query_route r = { gid, same_family ? from : NULL, k->ifindex, 0 };
 	union netlink_answer a;
 
-	if (ask_route(k, gid, k->ifindex, 0, &a) != 0 || !is_unicast(&a))
+	if (ask_route(k, &r, &a) != 0 || !is_unicast(&a))
 		return EHOSTUNREACH;
 	*hop = *gid;
 	read_gateway(&a.header, family_of(gid), hop);
@@ -176,9 +191,12 @@ static bool leads_out_of(const union netlink_answer *a, uint32_t ifindex)
 static int ask_second_route(struct neighbour_kernel *k, const struct gid *gid,
 			    union netlink_answer *a)
 {
-	if (ask_route(k, gid, k->ifindex, RTM_F_FIB_MATCH, a) != 0 || !is_unicast(a))
+	struct query_route r = { .to = gid, .ifindex = k->ifindex, .flags = RTM_F_FIB_MATCH };
+
+	if (ask_route(k, &r, a) != 0 || !is_unicast(a))
 		return ENODEV;
-	return ask_route(k, gid, k->ifindex, 0, a);
+	r.flags = 0;
+	return ask_route(k, &r, a);
 }
 
 /* Whether it says what the kernel knows of the destination, and not that the question failed. */
@@ -192,9 +210,10 @@ int neighbour_kernel_source(struct neighbour_kernel *k, const struct gid *gid, s
 {
 	/* A link-local destination is on every link, so the kernel must be told which. */
 	bool on_link = gid_is_link_local(gid);
+	struct query_route r = { .to = gid, .ifindex = on_link ? k->ifindex : 0 };
 	union netlink_answer a;
 	uint8_t octets[4];
-	int error = ask_route(k, gid, on_link ? k->ifindex : 0, 0, &a);
+	int error = ask_route(k, &r, &a);
 
 	memset(source, 0, sizeof(*source));
 	if (error == 0 && !on_link && !leads_out_of(&a, k->ifindex))
@@ -276,14 +295,14 @@ static void ask_once(struct neighbour_kernel *k, const struct gid *hop, nanotime
 	asked->at = now;
 }
 
-int neighbour_kernel_resolve(struct neighbour_kernel *k, const struct gid *gid, nanotime now,
-			     struct mac *mac)
+int neighbour_kernel_resolve(struct neighbour_kernel *k, const struct gid *from,
+			     const struct gid *gid, nanotime now, struct mac *mac)
 {
 	struct asked *asked;
 	uint16_t state;
 	struct gid hop;
 
-	if (gid_is_unspecified(gid) || next_hop(k, gid, &hop) != 0)
+	if (gid_is_unspecified(gid) || next_hop(k, from, gid, &hop) != 0)
 		return EHOSTUNREACH;
 	state = ask_neighbour(k, &hop, mac);
 	if ((state & NUD_USABLE) != 0)

@@ -152,7 +152,7 @@ void neighbour_kernel_free(struct neighbour_kernel *k);
 /* The kernel has announced something, so answers may have changed. */
 bool neighbour_kernel_changed(struct neighbour_kernel *k, nanotime now);
 int neighbour_kernel_source(struct neighbour_kernel *k, const struct gid *gid, struct gid *source);
-int neighbour_kernel_resolve(struct neighbour_kernel *k, const struct gid *gid, nanotime now,
-			     struct mac *mac);
+int neighbour_kernel_resolve(struct neighbour_kernel *k, const struct gid *from,
+			     const struct gid *gid, nanotime now, struct mac *mac);
 
 #endif

@@ -256,10 +256,10 @@ int rig_handle(enum command what, uint32_t handle)
 /* The host does not answer, so that its entry grows old, whatever the input does. */
 static bool knows_host(void)
 {
-	const struct gid host = rig_address(2);
+	const struct gid own = rig_address(1), host = rig_address(2);
 	struct mac mac;
 
-	return flow_resolve(rig, &host, &mac) == FLOW_PORT;
+	return flow_resolve(rig, &own, &host, &mac) == FLOW_PORT;
 }
 
 void rig_begin(void)

@@ -151,7 +151,7 @@ void cm_send(struct engine *e, struct cm_link *l, const struct cm_message *m)
 		to_ourselves(e, &l->path, m);
 		return;
 	}
-	if (flow_resolve(e, &l->path.dgid, &mac) == FLOW_PORT) {
+	if (flow_resolve(e, &l->path.sgid, &l->path.dgid, &mac) == FLOW_PORT) {
 		l->mac = mac;
 		l->has_mac = true;
 	}

@@ -9,7 +9,7 @@ static bool has_answer(struct engine *e, struct cm_id *id, nanotime now)
 {
 	struct mac mac;
 
-	switch (flow_resolve(e, &id->destination.ip, &mac)) {
+	switch (flow_resolve(e, &id->source.ip, &id->destination.ip, &mac)) {
 	case FLOW_PORT:
 	case FLOW_LOOP:
 		id->state = CM_ID_RESOLVED;

@@ -95,7 +95,7 @@ static int ah_build(struct call *call, const struct request_create_ah *r, struct
 	ah->pd_handle = r->pd;
 	ah->port_by_qpns = (ah->path.flow_label & 0xfffff) == 0;
 	ah->is_multicast = gid_is_multicast(&ah->path.dgid);
-	error = destination_find_way(call->engine, &ah->path.dgid, &state, &mac);
+	error = destination_find_way(call->engine, &ah->path, &state, &mac);
 	if (error == 0)
 		make_envelope(call->engine, ah, state, &mac);
 	else
@@ -163,7 +163,7 @@ int cmd_resolve_path(struct call *call)
 	if (error != 0)
 		return error;
 	memset(&mac, 0, sizeof(mac));
-	state = flow_resolve(call->engine, &path.dgid, &mac);
+	state = flow_resolve(call->engine, &path.sgid, &path.dgid, &mac);
 	if (state == FLOW_LOOP)
 		mac = call->engine->mac;
 	reply->state = state_of(state);

@@ -373,7 +373,7 @@ static int prepare_path(struct call *call, struct modify *m)
 	if (m->qp->type != QP_TYPE_UD && peers_taken(e, m->qp, &path->dgid, dest_qpn))
 		return call_fail(call, EADDRINUSE,
 				 "a queue pair of another user is already connected to it");
-	if (destination_find_way(e, &path->dgid, &m->flow_state, &mac) != 0)
+	if (destination_find_way(e, path, &m->flow_state, &mac) != 0)
 		return ENOMEM;
 	flow_make_of(e, m->qp, path, dest_qpn, &mac, &m->flow);
 	m->has_flow = true;
@@ -415,7 +415,7 @@ static void note_peer(struct engine *e, struct engine_qp *q, const struct modify
 	}
 	if (!m->has_flow)
 		return;
-	destination_of_qp(e, q, &a->path.dgid);
+	destination_of_qp(e, q, &a->path);
 	if (q->type != QP_TYPE_UD)
 		peers_enter(e, q, m->mask & QP_ATTR_DEST_QPN ? a->dest_qpn : q->peer_qpn);
 }

@@ -24,6 +24,7 @@ enum look {
 struct destination {
 	struct destinations *all;
 	struct gid gid;
+	struct gid from; /* the own address, if the way depends on it; otherwise zero */
 	struct mac mac;
 	uint8_t state; /* enum flow_state */
 	bool is_late; /* in destinations.late */
@@ -89,12 +90,23 @@ static uint32_t bucket_of(const struct destinations *ds, const struct gid *gid)
 	return h >> 40 & (LIMIT_DESTINATION_BUCKETS - 1);
 }
 
-static struct destination *find(struct destinations *ds, const struct gid *gid)
+static struct gid source_of(const struct engine *e, const struct qp_path *path)
 {
+	const struct gid any = { { 0 } };
+
+	return e->port != NULL && e->port->kernel_answers ? path->sgid : any;
+}
+
+static struct destination *find(const struct engine *e, const struct qp_path *path)
+{
+	struct destinations *ds = of_engine(e);
+	struct gid from = source_of(e, path);
 	struct destination *d;
 
-	LIST_FOREACH(d, &ds->bucket[bucket_of(ds, gid)], bucket_link)
-	if (gid_equal(&d->gid, gid))
+	if (ds == NULL)
+		return NULL;
+	LIST_FOREACH(d, &ds->bucket[bucket_of(ds, &path->dgid)], bucket_link)
+	if (gid_equal(&d->gid, &path->dgid) && gid_equal(&d->from, &from))
 		return d;
 	return NULL;
 }
@@ -142,7 +154,7 @@ static void look(struct engine *e, struct destination *d)
 {
 	struct destinations *ds = of_engine(e);
 	struct mac mac = { { 0 } };
-	enum flow_state state = flow_resolve(e, &d->gid, &mac);
+	enum flow_state state = flow_resolve(e, &d->from, &d->gid, &mac);
 
 	d->looks++;
 	if (state != d->state || memcmp(&mac, &d->mac, sizeof(mac)) != 0) {
@@ -157,20 +169,22 @@ static void look(struct engine *e, struct destination *d)
 	TAILQ_INSERT_TAIL(&ds->list[d->kind], d, look_link);
 }
 
-static struct destination *make(struct destinations *ds, const struct gid *gid)
+static struct destination *make(const struct engine *e, const struct qp_path *path)
 {
+	struct destinations *ds = of_engine(e);
 	struct destination *d = calloc(1, sizeof(*d));
 
 	if (d == NULL)
 		return NULL;
 	d->all = ds;
-	d->gid = *gid;
+	d->gid = path->dgid;
+	d->from = source_of(e, path);
 	d->round = ds->round;
 	d->serial = ++ds->serial;
 	TAILQ_INIT(&d->qps);
 	TAILQ_INIT(&d->ahs);
 	TAILQ_INSERT_TAIL(&ds->list[d->kind], d, look_link);
-	LIST_INSERT_HEAD(&ds->bucket[bucket_of(ds, gid)], d, bucket_link);
+	LIST_INSERT_HEAD(&ds->bucket[bucket_of(ds, &d->gid)], d, bucket_link);
 	return d;
 }
 
@@ -181,20 +195,20 @@ static void forget_spare(struct destinations *ds)
 	ds->spare = NULL;
 }
 
-int destination_find_way(struct engine *e, const struct gid *gid, enum flow_state *state,
+int destination_find_way(struct engine *e, const struct qp_path *path, enum flow_state *state,
 			 struct mac *mac)
 {
 	struct destinations *ds = of_engine(e);
 	struct destination *d;
 
 	if (ds == NULL) {
-		*state = flow_resolve(e, gid, mac);
+		*state = flow_resolve(e, &path->sgid, &path->dgid, mac);
 		return 0;
 	}
 	forget_spare(ds);
-	d = find(ds, gid);
+	d = find(e, path);
 	if (d == NULL) {
-		d = make(ds, gid);
+		d = make(e, path);
 		ds->spare = d;
 	}
 	if (d == NULL)
@@ -213,9 +227,9 @@ static void leave(struct destination *d)
 		forget(d->all, d);
 }
 
-void destination_of_qp(struct engine *e, struct engine_qp *q, const struct gid *gid)
+void destination_of_qp(struct engine *e, struct engine_qp *q, const struct qp_path *path)
 {
-	struct destination *d = of_engine(e) != NULL ? find(of_engine(e), gid) : NULL;
+	struct destination *d = find(e, path);
 
 	if (d == NULL)
 		return;
@@ -239,7 +253,7 @@ void destination_leave_qp(struct engine_qp *q)
 
 void destination_of_ah(struct engine *e, struct engine_ah *ah)
 {
-	struct destination *d = of_engine(e) != NULL ? find(of_engine(e), &ah->path.dgid) : NULL;
+	struct destination *d = find(e, &ah->path);
 
 	if (d == NULL)
 		return;

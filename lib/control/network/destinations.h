@@ -6,6 +6,9 @@
  *	news of a neighbour -> a round: each destination is looked up (bounded in number per second)
  *	another answer      -> the destination is late: its users are told, some in each slice
  *
+ * If the kernel owns the addresses, paths from different own addresses have destinations of their
+ * own, since the kernel's routes may depend on the source.
+ *
  * A round, and telling the users of a late destination, are done in slices, so that the control
  * path does other work in between, and lcores get one message for many queue pairs. If an address
  * changes again meanwhile, its users only get the last answer.
@@ -27,10 +30,10 @@ void destinations_free(struct destinations *ds);
  * Called before a queue pair or handle gets this path. Looks up the way as flow_resolve() does, and
  * reserves what destination_of_* will need. 0 or ENOMEM.
  */
-int destination_find_way(struct engine *e, const struct gid *gid, enum flow_state *state,
+int destination_find_way(struct engine *e, const struct qp_path *path, enum flow_state *state,
 			 struct mac *mac);
 /* The queue pair now has the path whose way was looked up. Cannot fail. */
-void destination_of_qp(struct engine *e, struct engine_qp *q, const struct gid *gid);
+void destination_of_qp(struct engine *e, struct engine_qp *q, const struct qp_path *path);
 void destination_of_ah(struct engine *e, struct engine_ah *ah);
 /* The queue pair no longer has a path. */
 void destination_leave_qp(struct engine_qp *q);

@@ -287,7 +287,20 @@ int neighbour_agent_source(struct engine *e, const struct gid *dgid, struct gid 
 	return 0;
 }
 
-enum flow_state flow_resolve(struct engine *e, const struct gid *dgid, struct mac *mac)
+/*
+ * The kernel refuses to look for routes from an address that it does not have: one of --ip, or GID
+ * 0.
+ */
+static const struct gid *if_kernels(const struct engine *e, const struct gid *sgid)
+{
+	for (uint32_t i = 0; i < e->port->addresses; i++)
+		if (gid_equal(&e->port->address[i].gid, sgid))
+			return sgid;
+	return NULL;
+}
+
+enum flow_state flow_resolve(struct engine *e, const struct gid *sgid, const struct gid *dgid,
+			     struct mac *mac)
 {
 	struct neighbour_agent *a = e->control->neighbours;
 
@@ -295,7 +308,7 @@ enum flow_state flow_resolve(struct engine *e, const struct gid *dgid, struct ma
 		return FLOW_LOOP;
 	if (a == NULL) /* without a port there are only own addresses */
 		return gid_is_multicast(dgid) ? FLOW_LOOP : FLOW_UNREACHABLE;
-	switch (neighbour_resolve(a->table, dgid, clock_now(), mac)) {
+	switch (neighbour_resolve_from(a->table, if_kernels(e, sgid), dgid, clock_now(), mac)) {
 	case 0:
 		return FLOW_PORT;
 	case EINPROGRESS:

@@ -38,8 +38,9 @@ void heard_update(struct engine *e);
 uint32_t neighbour_agent_news(const struct engine *e);
 /* As neighbour_source_towards(). Without a port the address is not known. */
 int neighbour_agent_source(struct engine *e, const struct gid *dgid, struct gid *source);
-/* Decides the flow state of a path. FLOW_PORT fills in *mac. */
-enum flow_state flow_resolve(struct engine *e, const struct gid *dgid, struct mac *mac);
+/* Decides the flow state of a path between these addresses. FLOW_PORT fills in *mac. */
+enum flow_state flow_resolve(struct engine *e, const struct gid *sgid, const struct gid *dgid,
+			     struct mac *mac);
 /*
  * The flow of a queue pair. Packets of reliable connections say that marks are understood (ECT), unless
  * the program has chosen these bits of the traffic class.

@@ -3,6 +3,7 @@
  * Groups that the kernel joins for an engine on its interface, as /proc/net shows them for one end
  * of a veth pair in a network namespace of the test's own.
  */
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -116,7 +117,7 @@ static int address_towards(struct gid gid)
 {
 	struct mac mac = { { 0 } };
 
-	cr_assert_eq(neighbour_kernel_resolve(k, &gid, TIME_S, &mac), 0);
+	cr_assert_eq(neighbour_kernel_resolve(k, NULL, &gid, TIME_S, &mac), 0);
 	return mac.octet[5];
 }
 
@@ -160,4 +161,51 @@ Test(neighbour_kernel, a_changed_rule_is_a_change)
 		ip("%s", change[i]);
 		cr_expect(neighbour_kernel_changed(k, now), "%s", change[i]);
 	}
+}
+
+static struct gid gid_at(const char *text)
+{
+	struct gid g = { { [10] = 0xff, [11] = 0xff } };
+
+	cr_assert(inet_pton(AF_INET, text, g.octet + 12) == 1 ||
+			  inet_pton(AF_INET6, text, g.octet) == 1,
+		  "%s", text);
+	return g;
+}
+
+/* The last octet of the next hop's MAC address, or -1. */
+static int hop_from(const char *from, const char *to)
+{
+	struct gid source = gid_at(from), gid = gid_at(to);
+	struct mac mac = { { 0 } };
+
+	return neighbour_kernel_resolve(k, &source, &gid, TIME_S, &mac) == 0 ? mac.octet[5] : -1;
+}
+
+/* The usual set-up of a second interface of a cloud host: a table for what comes from its address. */
+Test(neighbour_kernel, a_rule_may_be_for_a_source)
+{
+	ip("link set far up");
+	ip("address add 10.7.0.1/24 dev near");
+	ip("address add 10.7.0.3/24 dev near");
+	ip("address add fd07::1/64 dev near nodad");
+	ip("address add fd07::3/64 dev near nodad");
+	for (int i = 2; i <= 4; i += 2) {
+		ip("neighbour replace 10.7.0.%d lladdr 02:00:00:00:00:%d nud permanent dev near", i,
+		   10 * i);
+		ip("neighbour replace fd07::%d lladdr 02:00:00:00:00:%d nud permanent dev near", i,
+		   10 * i);
+	}
+	ip("route add 10.8.0.0/16 via 10.7.0.2");
+	ip("route add fd08::/16 via fd07::2");
+	ip("route add default via 10.7.0.4 table 100");
+	ip("route add default via fd07::4 dev near table 100");
+	ip("rule add from 10.7.0.3 lookup 100");
+	ip("-6 rule add from fd07::3 lookup 100");
+	cr_expect_eq(hop_from("10.7.0.1", "10.8.0.9"), 0x20);
+	cr_expect_eq(hop_from("10.7.0.3", "10.8.0.9"), 0x40);
+	cr_expect_eq(hop_from("fd07::1", "fd08::9"), 0x20);
+	cr_expect_eq(hop_from("fd07::3", "fd08::9"), 0x40);
+	cr_expect_eq(hop_from("10.7.0.3", "10.66.0.9"), 0x40, "no route but the source's");
+	cr_expect_eq(hop_from("fd07::3", "10.8.0.9"), 0x20, "an address of the other family");
 }

@@ -207,7 +207,7 @@ static const char *source_towards(const char *destination)
 
 Test(resolve, the_source_is_the_one_of_the_route)
 {
-	run("ip address add 10.77.0.7/24 dev wire0");
+	run("ip address replace 10.77.0.7/24 dev wire0");
 	run("ip route add 10.66.0.0/24 via 10.77.0.254 src 10.77.0.7");
 	run("ip route add 10.65.0.0/24 via 10.77.0.254");
 	await_address("10.77.0.7");
@@ -282,4 +282,56 @@ Test(resolve, a_route_out_of_another_interface)
 	run("ip route add 10.63.0.0/24 dev wire0 metric 100");
 	EXPECT_SOURCE("10.63.0.9", "10.77.0.1");
 	run("ip link delete other");
+}
+
+static uint8_t index_of(struct rdma_cm_id *id, const char *own)
+{
+	union ibv_gid gid;
+	struct in_addr a;
+
+	cr_assert_eq(inet_pton(AF_INET, own, &a), 1);
+	for (uint8_t i = 1; ibv_query_gid(id->verbs, 1, i, &gid) == 0; i++)
+		if (gid.raw[10] == 0xff && memcmp(gid.raw + 12, &a, sizeof(a)) == 0)
+			return i;
+	cr_assert_fail("the device has no GID of %s", own);
+	return 0;
+}
+
+/* A handle for the path from an own address. */
+static struct ibv_ah *make_handle(const char *own, const char *destination)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 64 } };
+	struct rdma_cm_id *id = open_id(channel, RDMA_PS_TCP);
+	union any_address a;
+	struct ibv_ah *ah;
+
+	cr_assert_eq(rdma_bind_addr(id, at(&a, own)), 0, "%s", strerror(errno));
+	cr_expect_eq(rdma_resolve_addr(id, NULL, at(&a, destination), 2000), 0, "from %s: %s", own,
+		     strerror(errno));
+	pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	attr.grh.sgid_index = index_of(id, own);
+	attr.grh.dgid.raw[10] = attr.grh.dgid.raw[11] = 0xff;
+	memcpy(attr.grh.dgid.raw + 12, &a.four.sin_addr, 4);
+	ah = ibv_create_ah(id->pd, &attr);
+	cr_assert_not_null(ah, "from %s: %s", own, strerror(errno));
+	return ah;
+}
+
+/* A rule for an own address, without another route, and one that leads elsewhere. */
+Test(resolve, rules_for_the_source)
+{
+	run("ip address replace 10.77.0.7/24 dev wire0");
+	run("ip neighbour replace 10.77.0.253 lladdr 02:00:00:00:00:fd dev wire0 nud permanent");
+	run("ip neighbour replace 10.77.0.254 lladdr 02:00:00:00:00:fe dev wire0 nud permanent");
+	run("ip route replace 10.62.0.0/24 via 10.77.0.253");
+	run("ip route replace default via 10.77.0.254 table 100");
+	run("ip rule add from 10.77.0.7 lookup 100");
+	await_address("10.77.0.7");
+	make_handle("10.77.0.7", "10.61.0.9");
+	make_handle("10.77.0.1", "10.62.0.9");
+	make_handle("10.77.0.7", "10.62.0.9");
+	run("$UROCE stat --neighbours | grep -E '^10.61.0.9 +02:00:00:00:00:fe'");
+	run("$UROCE stat --neighbours | grep -E '^10.62.0.9 +02:00:00:00:00:fd'");
+	run("$UROCE stat --neighbours | grep -E '^10.62.0.9 +02:00:00:00:00:fe'");
+	run("ip rule del from 10.77.0.7 lookup 100");
 }

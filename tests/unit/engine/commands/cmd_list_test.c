@@ -260,7 +260,9 @@ static int sees_no_neighbour(void)
 /* Only root and the engine's user learn who talks to whom. The engine has no port, so this is made up. */
 Test(cmd_list, strangers_see_no_neighbours)
 {
-	static const struct gid peer = { { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 9 } };
+	static const struct qp_path way = {
+		.dgid = { { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 9 } },
+	};
 	struct engine *inside = (struct engine *)engine;
 	struct control *control = inside->control;
 	static struct engine_qp user;
@@ -271,8 +273,8 @@ Test(cmd_list, strangers_see_no_neighbours)
 	pthread_mutex_lock(&inside->control_lock);
 	control->destinations = destinations_new();
 	cr_assert_not_null(control->destinations);
-	cr_assert_eq(destination_find_way(inside, &peer, &state, &mac), 0);
-	destination_of_qp(inside, &user, &peer);
+	cr_assert_eq(destination_find_way(inside, &way, &state, &mac), 0);
+	destination_of_qp(inside, &user, &way);
 	pthread_mutex_unlock(&inside->control_lock);
 	cr_expect_eq(count(fd, COMMAND_NEIGHBOUR_LIST), 1);
 	as_nobody(sees_no_neighbour);

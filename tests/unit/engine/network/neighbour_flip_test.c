@@ -315,8 +315,10 @@ static struct {
 
 nanotime __real_destinations_slice(struct engine *e, bool waiting, bool unreachable, nanotime now);
 nanotime __wrap_destinations_slice(struct engine *e, bool waiting, bool unreachable, nanotime now);
-enum flow_state __real_flow_resolve(struct engine *e, const struct gid *dgid, struct mac *mac);
-enum flow_state __wrap_flow_resolve(struct engine *e, const struct gid *dgid, struct mac *mac);
+enum flow_state __real_flow_resolve(struct engine *e, const struct gid *sgid,
+				    const struct gid *dgid, struct mac *mac);
+enum flow_state __wrap_flow_resolve(struct engine *e, const struct gid *sgid,
+				    const struct gid *dgid, struct mac *mac);
 void __real_flow_make_of(const struct engine *e, const struct engine_qp *q,
 			 const struct qp_path *way, uint32_t dest_qpn, const struct mac *mac,
 			 struct flow *flow);
@@ -342,10 +344,11 @@ nanotime __wrap_destinations_slice(struct engine *e, bool waiting, bool unreacha
 	return next;
 }
 
-enum flow_state __wrap_flow_resolve(struct engine *e, const struct gid *dgid, struct mac *mac)
+enum flow_state __wrap_flow_resolve(struct engine *e, const struct gid *sgid,
+				    const struct gid *dgid, struct mac *mac)
 {
 	follows.looks += follows.now;
-	return __real_flow_resolve(e, dgid, mac);
+	return __real_flow_resolve(e, sgid, dgid, mac);
 }
 
 static bool is_of_a(const struct qp_path *way)
