@@ -62,7 +62,6 @@ struct model_srq {
 	struct model_pd *pd;
 	uint32_t users;
 	struct fifo posted; /* queue pairs take them in turns, so they complete in any order */
-	bool lost; /* a queue pair went away, perhaps with requests that it had taken */
 };
 
 struct model_qp {

@@ -73,13 +73,13 @@ static void mr_make(struct model_mr *m)
 	p->users++;
 }
 
-/* Now and then the memory goes before its region. A bound window keeps the region. */
+/* A bound window keeps the region. Now and then the memory of another one goes before it. */
 static void mr_end(struct model_mr *m)
 {
 	size_t length = m->mr->length;
 	int error;
 
-	if (m->own != NULL && draw(2) == 0 && munmap(m->own, length) == 0)
+	if (m->own != NULL && !m->maybe_bound && draw(2) == 0 && munmap(m->own, length) == 0)
 		m->own = NULL;
 	w.call = "ibv_dereg_mr";
 	error = ibv_dereg_mr(m->mr);

@@ -49,8 +49,6 @@ static void forget_work(struct model_qp *q)
 {
 	q->sends = q->receives = (struct fifo){ 0 };
 	q->failed = false;
-	if (q->srq != NULL)
-		q->srq->lost = true;
 }
 
 static void end(struct model_qp *q)

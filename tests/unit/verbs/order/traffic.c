@@ -177,10 +177,10 @@ void srq_recv_step(void)
 
 	if (s->srq == NULL || ibv_post_srq_recv(s->srq, &wr, &bad) != 0)
 		return;
-	if (s->lost && s->posted.count == MOST) /* those that are lost are the oldest */
+	/* The oldest of so many was lost with a queue pair that had taken it. */
+	if (s->posted.count == MOST)
 		fifo_pop(&s->posted);
-	if (!fifo_push(&s->posted, (struct posted){ wr.wr_id, true }, s->lost ? MOST : DEPTH))
-		wrong("an SRQ of %u takes more", DEPTH);
+	fifo_push(&s->posted, (struct posted){ wr.wr_id, true }, MOST);
 }
 
 /* ---- completions ---- */
