@@ -17,9 +17,9 @@ RUN = pathlib.Path(__file__).resolve().parent / "run.py"
 def processes_of(pid):
     """Processes whose words contain this run's number, which is in all its names."""
     found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        try:  # it may end at any moment
+            words = pathlib.Path("/proc", number, "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
         if f"uroce{pid}x" in words or f"uroce-e2e-{pid}-" in words:

@@ -187,6 +187,17 @@ class Machine:
         """After each boot."""
 
     def start_machine(self):
+        """On a busy host an emulated processor was seen to stand still before the kernel's first line: then the
+        machine is started once more."""
+        self.launch()
+        try:
+            self.await_boot()
+        except Failure:
+            self.vanish()
+            self.launch()
+            self.await_boot()
+
+    def launch(self):
         # Every read of another clock (the HPET) would leave the guest. On a busy machine the kernel's
         # check of its timer takes the emulated one for broken, and panics.
         line = (f"console=ttyS0 quiet tsc=reliable clocksource=tsc no_timer_check "
@@ -208,7 +219,6 @@ class Machine:
         with contextlib.suppress(OSError):
             pathlib.Path(f"/proc/{self.qemu.popen.pid}/autogroup").write_text(FAVOUR)
         self.boots = 0
-        self.await_boot()
 
     def await_boot(self, limit=180):
         """Waits until the guest's server answers (again)."""
