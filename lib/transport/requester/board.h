@@ -42,6 +42,7 @@ struct board {
 	uint32_t episode; /* losses before this PSN are one event for the window */
 	uint8_t words; /* of one set */
 	uint8_t probes; /* probes without an answer: each doubles the wait */
+	uint8_t rounds; /* of repetitions since the last progress, at most LIMIT_ROUNDS */
 	bool clean; /* the sets are empty, and the PSNs above mean nothing */
 
 	union { /* the bits of all sets, one behind the other */

@@ -134,6 +134,7 @@ void recovery_sent(struct qp *qp, uint32_t psn, uint32_t psns)
 	const struct psn_set none[1] = { board_set(b, BOARD_HELD) };
 
 	open_board(r);
+	b->rounds += !psn_after(psn, b->again) && b->rounds < LIMIT_ROUNDS;
 	psn_set_clear(board_set(b, BOARD_LOST), psn, psns);
 	psn_set_clear(board_set(b, BOARD_OLD), psn, psns);
 	begin_young(r, !psn_after(psn, b->again));
@@ -146,8 +147,12 @@ void recovery_unsent_from(struct qp *qp, uint32_t psn)
 	struct requester *r = &qp->req;
 
 	assert(ahead(r, psn) <= on_its_way(r));
-	if (!r->board.clean)
-		forget(&r->board, psn, (r->top_psn - psn) & PSN_MASK);
+	if (r->board.clean)
+		return;
+	forget(&r->board, psn, (r->top_psn - psn) & PSN_MASK);
+	/* a probe asked for packets that did not leave after all */
+	if (ahead(r, r->board.probe_mark) > ahead(r, psn))
+		r->board.probe_mark = psn;
 }
 
 void recovery_lost(struct qp *qp, uint32_t psn, uint32_t psns)
@@ -168,6 +173,7 @@ void recovery_start_over(struct qp *qp)
 {
 	struct requester *r = &qp->req;
 
+	r->board.rounds = 0;
 	psn_set_clear(board_set(&r->board, BOARD_HELD), r->una_psn, on_its_way(r));
 	recovery_all_lost(qp);
 }
@@ -237,21 +243,28 @@ static void repetition_arrived(struct qp *qp, uint32_t from, uint32_t psn, nanot
 	uint32_t begin = ahead(r, from), end = ahead(r, psn), n = end - MIN_OF(begin, end);
 
 	if (!psn_set_has(board_set(&r->board, BOARD_YOUNG), psn) || n == 0 ||
-	    r->rnr_until != TIME_NEVER || qp->path == NULL ||
+	    r->rnr_until != TIME_NEVER || qp->path == NULL || r->board.rounds == LIMIT_ROUNDS ||
 	    places_of(qp, now) > LIMIT_REORDER_FIRST)
 		return;
 	if (overtaken_again(r, from, n))
 		found_lost(qp, now);
 }
 
-/* Something arrived: what that says of packets sent before it. */
+/*
+ * Something arrived: what that says of packets sent before it.
+ *
+ * A peer that answers later packets only would cause repetitions of the oldest without end. It has
+ * fewer resources for READs and atomics than it was said to have, or it is hostile. So after
+ * LIMIT_ROUNDS only probes and the timer repeat, and the timer costs retries.
+ */
 static void look(struct qp *qp, nanotime now)
 {
 	struct requester *r = &qp->req;
 	struct board *b = &r->board;
 	uint32_t places = places_of(qp, now), all = b->passed, data;
 
-	if (b->clean || qp->state == QP_STATE_ERR || r->rnr_until != TIME_NEVER)
+	if (b->clean || qp->state == QP_STATE_ERR || r->rnr_until != TIME_NEVER ||
+	    b->rounds == LIMIT_ROUNDS)
 		return;
 	if (overtaken(r, less(r, b->passed, places), less(r, b->passed_data, places), false))
 		found_lost(qp, now);
@@ -308,6 +321,7 @@ void recovery_advanced(struct qp *qp, uint32_t from, nanotime now)
 	struct board *b = &r->board;
 	bool is_probe;
 
+	b->rounds = 0;
 	if (b->probes > 0)
 		end_probes(qp);
 	else if (qp->path != NULL && nobody_had_to_ask(r))
