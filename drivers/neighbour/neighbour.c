@@ -274,9 +274,10 @@ static int entry_answer(struct entry *e, nanotime now, struct mac *mac)
 
 int neighbour_source_towards(struct neighbour_table *t, const struct gid *gid, struct gid *source)
 {
-	memset(source, 0, sizeof(*source));
-	if (t->kernel == NULL || gid_is_multicast(gid))
+	if (t->kernel == NULL || gid_is_multicast(gid)) {
+		memset(source, 0, sizeof(*source));
 		return 0;
+	}
 	return neighbour_kernel_source(t->kernel, gid, source);
 }
 

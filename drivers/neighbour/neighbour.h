@@ -82,9 +82,9 @@ int neighbour_resolve_from(struct neighbour_table *t, const struct gid *from, co
 			   nanotime now, struct mac *mac);
 
 /*
- * The address from which the kernel sends to gid, whatever the interface. 0, and an unspecified
- * address if it is not known; or why the kernel does not send there out of this port. ENODEV: only
- * out of others.
+ * The address from which the kernel sends to gid out of this port. *source is an address of the
+ * kernel that may have rules for it, or unspecified. 0, and an unspecified address if it is not
+ * known; or why the kernel does not send there. ENODEV: only out of others.
  */
 int neighbour_source_towards(struct neighbour_table *t, const struct gid *gid, struct gid *source);
 

@@ -185,13 +185,13 @@ static bool leads_out_of(const union netlink_answer *a, uint32_t ifindex)
 }
 
 /*
- * Another interface is preferred, but there is a route out of ours, too. Without RTM_F_FIB_MATCH,
+ * Another interface is preferred, or none, but there is a route out of ours, too. Without RTM_F_FIB_MATCH,
  * IPv4 takes everything for on link that has no route out of the interface.
  */
 static int ask_second_route(struct neighbour_kernel *k, const struct gid *gid,
-			    union netlink_answer *a)
+			    const struct gid *from, union netlink_answer *a)
 {
-	struct query_route r = { .to = gid, .ifindex = k->ifindex, .flags = RTM_F_FIB_MATCH };
+	struct query_route r = { gid, from, k->ifindex, RTM_F_FIB_MATCH };
 
 	if (ask_route(k, &r, a) != 0 || !is_unicast(a))
 		return ENODEV;
@@ -206,20 +206,41 @@ static bool is_verdict(int error)
 	       error == EACCES || error == ENODEV;
 }
 
+/*
+ * The kernel leads elsewhere, or nowhere. But an engine has this interface only, and rules may be for
+ * it, or for its address.
+ */
+static int ask_for_ours(struct neighbour_kernel *k, const struct gid *gid, struct gid *near,
+			union netlink_answer *a)
+{
+	const struct gid none = { { 0 } };
+	int error = ask_second_route(k, gid, NULL, a);
+
+	if (error != 0 && !gid_equal(near, &none))
+		return ask_second_route(k, gid, near, a);
+	*near = none;
+	return error;
+}
+
 int neighbour_kernel_source(struct neighbour_kernel *k, const struct gid *gid, struct gid *source)
 {
 	/* A link-local destination is on every link, so the kernel must be told which. */
 	bool on_link = gid_is_link_local(gid);
 	struct query_route r = { .to = gid, .ifindex = on_link ? k->ifindex : 0 };
 	union netlink_answer a;
+	struct gid near = *source;
 	uint8_t octets[4];
-	int error = ask_route(k, &r, &a);
+	int error = ask_route(k, &r, &a), second;
 
 	memset(source, 0, sizeof(*source));
-	if (error == 0 && !on_link && !leads_out_of(&a, k->ifindex))
-		error = ask_second_route(k, gid, &a);
-	if (error != 0)
-		return is_verdict(error) && !on_link ? error : 0;
+	if (!on_link && (error == 0 ? !leads_out_of(&a, k->ifindex) : is_verdict(error))) {
+		second = ask_for_ours(k, gid, &near, &a);
+		if (second != 0)
+			return error != 0 ? error : ENODEV;
+		*source = near;
+	} else if (error != 0) {
+		return 0;
+	}
 	if (!gid_is_ipv4(gid))
 		find_attribute(&a.header, sizeof(struct rtmsg), RTA_PREFSRC, source->octet, 16);
 	else if (find_attribute(&a.header, sizeof(struct rtmsg), RTA_PREFSRC, octets, 4))

@@ -177,7 +177,7 @@ static int check_scopes(struct rdma_cm_id *id, const struct sockaddr *source,
 /*
  * rdma_resolve_addr(3). `src_addr` may be NULL, `timeout_ms` is in milliseconds. Binds an unbound
  * id. Causes ADDR_RESOLVED or ADDR_ERROR; a synchronous id waits for it. errno also: EAFNOSUPPORT,
- * or why the kernel has no route (ENETUNREACH, EHOSTUNREACH, EACCES, ENODEV).
+ * or why the kernel has no route (ENETUNREACH, EHOSTUNREACH, EACCES, EINVAL, ENODEV).
  */
 EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
 			     struct sockaddr *dst_addr, int timeout_ms)

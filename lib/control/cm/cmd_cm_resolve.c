@@ -28,14 +28,16 @@ static int set_destination(struct call *call, struct cm_id *id, const struct cm_
 static int choose_towards(struct call *call, struct cm_id *id, const struct cm_address *to)
 {
 	struct cm_address from = { .family = to->family };
-	bool is_loopback;
-	int error = neighbour_agent_source(call->engine, &to->ip, &from.ip);
+	bool is_near = cm_address_towards(call->engine, &to->ip, &id->gid_index), is_loopback;
+	int error;
 
+	if (is_near)
+		from.ip = call->engine->gid[id->gid_index].gid;
+	error = neighbour_agent_source(call->engine, &to->ip, &from.ip);
 	if (error != 0)
 		return call_fail(call, error, "the kernel has no route from %s to the destination",
 				 call->engine->port->name);
-	if (!cm_address_own(call->engine, &from, &id->gid_index, &is_loopback) &&
-	    !cm_address_towards(call->engine, &to->ip, &id->gid_index))
+	if (!cm_address_own(call->engine, &from, &id->gid_index, &is_loopback) && !is_near)
 		return call_fail(call, ENODEV, "no device has an address of this family");
 	return 0;
 }

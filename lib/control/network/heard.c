@@ -78,7 +78,7 @@ static void add_rule(struct heard *h, const struct flow_rule *rule, const struct
 	struct mac mac;
 
 	if (rule->kind == FLOW_NORMAL && (mask[0] & 1) != 0 && (to[0] & 1) == 0) {
-		if (!matches(to, mask, own))
+		if (memcmp(mask, whole, sizeof(whole)) != 0 || !matches(to, mask, own))
 			h->everything = "a steering rule wants frames to another unicast address";
 		return;
 	}

@@ -277,16 +277,6 @@ void neighbour_agent_leave(struct engine *e, const struct gid *group)
 
 /* ---- flows ---- */
 
-int neighbour_agent_source(struct engine *e, const struct gid *dgid, struct gid *source)
-{
-	struct neighbour_agent *a = e->control->neighbours;
-
-	if (a != NULL)
-		return neighbour_source_towards(a->table, dgid, source);
-	memset(source, 0, sizeof(*source));
-	return 0;
-}
-
 /*
  * The kernel refuses to look for routes from an address that it does not have: one of --ip, or GID
  * 0.
@@ -297,6 +287,15 @@ static const struct gid *if_kernels(const struct engine *e, const struct gid *sg
 		if (gid_equal(&e->port->address[i].gid, sgid))
 			return sgid;
 	return NULL;
+}
+
+int neighbour_agent_source(struct engine *e, const struct gid *dgid, struct gid *source)
+{
+	struct neighbour_agent *a = e->control->neighbours;
+
+	if (a == NULL || if_kernels(e, source) == NULL)
+		memset(source, 0, sizeof(*source));
+	return a != NULL ? neighbour_source_towards(a->table, dgid, source) : 0;
 }
 
 enum flow_state flow_resolve(struct engine *e, const struct gid *sgid, const struct gid *dgid,

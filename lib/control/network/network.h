@@ -36,7 +36,7 @@ const struct gid *neighbour_agent_group(const struct engine *e, uint32_t *at);
 void heard_update(struct engine *e);
 /* A number that changes when a MAC address becomes known, changes or is given up. */
 uint32_t neighbour_agent_news(const struct engine *e);
-/* As neighbour_source_towards(). Without a port the address is not known. */
+/* As neighbour_source_towards(), for any *source. Without a port the address is not known. */
 int neighbour_agent_source(struct engine *e, const struct gid *dgid, struct gid *source);
 /* Decides the flow state of a path between these addresses. FLOW_PORT fills in *mac. */
 enum flow_state flow_resolve(struct engine *e, const struct gid *sgid, const struct gid *dgid,

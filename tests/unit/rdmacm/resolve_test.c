@@ -335,3 +335,12 @@ Test(resolve, rules_for_the_source)
 	run("$UROCE stat --neighbours | grep -E '^10.62.0.9 +02:00:00:00:00:fe'");
 	run("ip rule del from 10.77.0.7 lookup 100");
 }
+
+/* An id that is not bound has the rules of the address that it would have. */
+Test(resolve, a_rule_for_the_nearest_source)
+{
+	run("ip route replace default via 10.77.0.254 table 101");
+	run("ip rule add from 10.77.0.1 lookup 101");
+	EXPECT_SOURCE("10.60.0.9", "10.77.0.1");
+	run("ip rule del from 10.77.0.1 lookup 101");
+}
