@@ -25,12 +25,17 @@ static inline struct own_file own_file_of(int fd)
 	return (struct own_file){ st.st_ino, st.st_dev };
 }
 
-/* Closes the descriptor if it still is of that file. */
-static inline void own_file_close(const struct own_file *f, int fd)
+/* Whether the descriptor still is of that file. */
+static inline bool own_file_is(const struct own_file *f, int fd)
 {
 	struct stat st;
 
-	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == f->inode && st.st_dev == f->device)
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == f->inode && st.st_dev == f->device;
+}
+
+static inline void own_file_close(const struct own_file *f, int fd)
+{
+	if (own_file_is(f, fd))
 		close(fd);
 }
 

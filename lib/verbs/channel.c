@@ -124,7 +124,9 @@ static bool is_of_nothing(const void *message)
 
 void channel_withdraw(struct channel *ch)
 {
-	withdrawn_remove(&ch->withdrawn, ch->ibv.fd, sizeof(struct channel_message), is_of_nothing);
+	if (own_file_is(&ch->file, ch->ibv.fd))
+		withdrawn_remove(&ch->withdrawn, ch->ibv.fd, sizeof(struct channel_message),
+				 is_of_nothing);
 }
 
 /* Skips messages for CQs that were destroyed meanwhile. */

@@ -145,8 +145,10 @@ static bool is_of_nothing(const void *message)
 
 void events_withdraw(struct context *c)
 {
-	withdrawn_remove(&c->withdrawn, c->verbs.context.async_fd, sizeof(struct async_message),
-			 is_of_nothing);
+	int fd = c->verbs.context.async_fd;
+
+	if (own_file_is(&c->async_file, fd))
+		withdrawn_remove(&c->withdrawn, fd, sizeof(struct async_message), is_of_nothing);
 }
 
 /*

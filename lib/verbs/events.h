@@ -19,7 +19,8 @@ void events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *a
 		 uint32_t delivered);
 
 /*
- * An object was destroyed: its events that the program has not taken are taken back (withdrawn.h). Not
+ * An object was destroyed: its events that the program has not taken are taken back (withdrawn.h). Before
+ * events_wait(), because a thread that has to acknowledge others may fetch these. Not
  * in the child of a fork, which shares the descriptors with its parent.
  */
 void events_withdraw(struct context *c);

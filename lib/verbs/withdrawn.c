@@ -36,7 +36,10 @@ void withdrawn_remove(struct withdrawn *w, int fd, size_t octets,
 	int cancel = cancel_off();
 
 	pthread_mutex_lock(&w->lock);
-	__atomic_store_n(&w->may_wait, !remove_all(w, fd, octets, is_of_nothing), __ATOMIC_RELAXED);
+	/* First, for a thread that takes a message of the socket after we have looked at it. */
+	__atomic_store_n(&w->may_wait, true, __ATOMIC_RELAXED);
+	if (remove_all(w, fd, octets, is_of_nothing))
+		__atomic_store_n(&w->may_wait, false, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&w->lock);
 	cancel_restore(cancel);
 }

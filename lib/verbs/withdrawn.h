@@ -45,7 +45,7 @@ void withdrawn_remove(struct withdrawn *w, int fd, size_t octets,
 /* For a thread that has received a message of a destroyed object. True: here is another one. */
 bool withdrawn_kept(struct withdrawn *w, void *message, size_t octets);
 
-/* Relaxed: without the order a message may stay until the next call. */
+/* Relaxed: recv(2) takes the lock of the socket, before which the other thread has set it. */
 static inline bool withdrawn_may_wait(const struct withdrawn *w)
 {
 	return __atomic_load_n(&w->may_wait, __ATOMIC_RELAXED);

@@ -265,13 +265,14 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 		return error;
 	verbs_object_leave(&cq->object);
 	if (!cq->stale) {
+		/* First: a thread that still has to acknowledge others must not block in fetching these. */
+		events_withdraw(c);
+		if (cq->channel != NULL)
+			channel_withdraw(cq->channel);
 		events_wait(&cq->ibv.mutex, &cq->ibv.cond, &cq->ibv.comp_events_completed,
 			    cq->object.comp_delivered);
 		events_wait(&cq->ibv.mutex, &cq->ibv.cond, &cq->ibv.async_events_completed,
 			    cq->object.async_delivered);
-		events_withdraw(c);
-		if (cq->channel != NULL)
-			channel_withdraw(cq->channel);
 	}
 	if (cq->channel != NULL) {
 		verbs_object_unuse(&cq->channel->object);

@@ -349,9 +349,9 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 		return error;
 	verbs_object_leave(&qp->object);
 	if (!qp->stale) {
+		events_withdraw(c);
 		events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 			    qp->object.async_delivered);
-		events_withdraw(c);
 	}
 	qp_leave(qp);
 	free_qp(qp);

@@ -269,9 +269,9 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
 		return error;
 	verbs_object_leave(&srq->object);
 	if (!srq->stale) {
+		events_withdraw(c);
 		events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 			    srq->object.async_delivered);
-		events_withdraw(c);
 	}
 	verbs_object_unuse(&pd_of(ibv->pd)->object);
 	if (srq->cq != NULL)

@@ -138,9 +138,9 @@ static int destroy_wq(struct ibv_wq *ibv)
 		return error;
 	verbs_object_leave(&wq->qp.object);
 	if (!wq->qp.stale) {
+		events_withdraw(c);
 		events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 			    wq->qp.object.async_delivered);
-		events_withdraw(c);
 	}
 	qp_leave(&wq->qp);
 	qp_free_parts(&wq->qp);
