@@ -40,7 +40,7 @@ void maps_keep(void)
 {
 	if (pthread_mutex_lock(&kept.lock) != 0)
 		return;
-	if (kept.fd < 0)
+	if (!is_ours())
 		open_kept();
 	pthread_mutex_unlock(&kept.lock);
 }
