@@ -27,7 +27,9 @@ static int linger(struct rs_socket *s, rs_condition *is_true)
 {
 	int error = rs_linger(s, is_true, patience(s));
 
-	return error == 0 && s->state == RS_FAILED ? s->error : error;
+	if (error != 0 || s->state != RS_FAILED)
+		return error;
+	return s->error != 0 ? s->error : ECONNRESET; /* another thread's call has reported it */
 }
 
 /*
