@@ -30,7 +30,8 @@ ROWS = [
 TCP_PORT = 15828  # where a server of these tells its address; it cannot be changed
 WITHOUT_TCP = {"dtestsrq"}
 # Their servers listen on rdma_cm after they have told their address. 0x4003 is DAT's event of a rejection.
-REFUSED = re.compile(r"REJECTED|UNREACHABLE|refused|0x4003", re.I)
+# The TCP port of the server before may still be in TIME_WAIT.
+REFUSED = re.compile(r"REJECTED|UNREACHABLE|refused|0x4003|in use|did not end", re.I)
 
 # (name, letter of the test and its words)
 DAPLTEST = [

@@ -19,7 +19,8 @@ def processes_of(pid):
     found = []
     for number in filter(str.isdigit, os.listdir("/proc")):
         try:  # it may end at any moment
-            words = pathlib.Path("/proc", number, "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            words = pathlib.Path("/proc", number, "cmdline").read_bytes()
+            words = words.replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
         if f"uroce{pid}x" in words or f"uroce-e2e-{pid}-" in words:

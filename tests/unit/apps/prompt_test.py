@@ -163,12 +163,12 @@ class Prompt(EngineCase):
 
     @staticmethod
     def settled(look):
-        """The line that look() finds twice."""
+        """The line that look() finds five times."""
         seen = [None]
 
         def same():
             seen.append(look())
-            return seen[-1] == seen[-2]
+            return seen[-5:] == 5 * [seen[-1]]
 
         until(same, "a moment of rest")
         return seen[-1]
@@ -241,12 +241,15 @@ class Prompt(EngineCase):
         listed = json.loads(self.uroce("stat", "--json", "--cm").stdout)
         self.assertIn((1, 2), [(id_["messages_sent"], id_["messages_received"]) for id_ in listed])
         until(lambda: samples() > 300, "samples")
-        client.send_signal(signal.SIGSTOP)
+        for program in (client, server):
+            program.send_signal(signal.SIGSTOP)
+        self.addCleanup(server.send_signal, signal.SIGCONT)
         before = self.settled(lambda: self.columns(terminal, "paths", "samples"))
         self.assertEqual(self.command(terminal, "clear paths"), "")
         self.assertEqual(self.columns(terminal, "paths", "samples"), [0])
         self.assertEqual([self.listed("paths")["samples"]], before)
-        client.send_signal(signal.SIGCONT)
+        for program in (client, server):
+            program.send_signal(signal.SIGCONT)
         until(lambda: samples() > 0, "samples after it")
         client.kill()
         until(lambda: self.columns(terminal, "paths", "samples") is None, "the end of the path")
@@ -254,7 +257,8 @@ class Prompt(EngineCase):
         # a path that is made again has all its counts since
         until(lambda: self.columns(terminal, "paths", "samples") and self.listed("paths")["samples"] > before[0],
               "samples of another path")
-        client.send_signal(signal.SIGSTOP)
+        for program in (client, server):
+            program.send_signal(signal.SIGSTOP)
         self.addCleanup(client.send_signal, signal.SIGCONT)
         self.settled(lambda: self.columns(terminal, "paths", "samples"))
         self.assertEqual(samples(), self.listed("paths")["samples"])

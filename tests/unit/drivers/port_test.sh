@@ -170,8 +170,7 @@ af_packet | af_xdp)
 	;;
 netdev)
 	# an interface whose frames have no Ethernet header
-	if [ -c /dev/net/tun ]; then
-		ip tuntap add dev tunnel mode tun || fail "tun"
+	if ip tuntap add dev tunnel mode tun 2>/dev/null; then
 		refuses tunnel "tunnel is not an Ethernet interface"
 	fi
 	ip link set near up

@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #define PATIENCE    60 /* seconds for what is still posted */
-#define LONGEST_RUN 240 /* seconds: a call that does not return is named */
+#define LONGEST_RUN 100 /* seconds: a call that does not return is named */
 
 struct world w;
 

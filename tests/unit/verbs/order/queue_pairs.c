@@ -211,16 +211,27 @@ void qp_step(void)
 		change(q);
 }
 
+static void to_reset(struct model_qp *q)
+{
+	expect(modify(q, IBV_QPS_RESET, NULL), 0);
+	q->state = IBV_QPS_RESET;
+	forget_work(q);
+}
+
+/* A request of a third one, which was connected to it before, may bring it to ERR on its way. */
 static void connect(struct model_qp *q, const struct model_qp *peer)
 {
-	static const enum ibv_qp_state way[] = { IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR,
-						 IBV_QPS_RTS };
+	static const enum ibv_qp_state way[] = { IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS };
 
-	for (uint32_t i = 0; i < 4; i++) {
-		expect(modify(q, way[i], peer), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		int error = modify(q, way[i], peer);
+
+		if (error != 0) {
+			refused(q, way[i], error);
+			return;
+		}
 		q->state = way[i];
 	}
-	forget_work(q);
 }
 
 /* Two of one type, or one with itself, so that messages arrive. */
@@ -232,6 +243,9 @@ void connect_step(void)
 		return;
 	if (a->state == IBV_QPS_RTS && b->state == IBV_QPS_RTS && draw(10) > 0)
 		return;
+	to_reset(a);
+	if (a != b)
+		to_reset(b);
 	connect(a, b);
 	if (a != b)
 		connect(b, a);
