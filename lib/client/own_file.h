@@ -33,6 +33,7 @@ static inline bool own_file_is(const struct own_file *f, int fd)
 	return fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == f->inode && st.st_dev == f->device;
 }
 
+/* Closes the descriptor if it is. */
 static inline void own_file_close(const struct own_file *f, int fd)
 {
 	if (own_file_is(f, fd))
