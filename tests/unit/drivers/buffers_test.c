@@ -122,6 +122,9 @@ Test(buffers, of_a_port_are_in_the_memory_of_the_eal)
 	rte_mempool_free(pool);
 }
 
+/* Pages that malloc() may take in the meantime, far fewer than a pool or the rest of its first huge page has. */
+#define OF_MALLOC 64ul
+
 static unsigned long mapped_pages(void)
 {
 	FILE *f = fopen("/proc/self/statm", "r");
@@ -144,7 +147,7 @@ Test(buffers, leave_nothing_behind)
 	pool = buffers_make("again", BUFFERS, ROOM, NULL);
 	cr_assert_gt(mapped_pages(), before + BUFFERS);
 	rte_mempool_free(pool);
-	cr_assert_eq(mapped_pages(), before);
+	cr_assert_lt(mapped_pages(), before + OF_MALLOC);
 	cr_assert_eq(getrlimit(RLIMIT_AS, &all), 0);
 	few = all;
 	few.rlim_cur = before * (unsigned long)sysconf(_SC_PAGESIZE) + (1 << 20);
@@ -154,5 +157,5 @@ Test(buffers, leave_nothing_behind)
 	cr_assert_eq(setrlimit(RLIMIT_AS, &all), 0);
 	cr_assert_null(pool);
 	cr_assert_null(rte_mempool_lookup("too large"));
-	cr_assert_eq(mapped_pages(), before);
+	cr_assert_lt(mapped_pages(), before + OF_MALLOC);
 }
