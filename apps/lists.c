@@ -212,6 +212,12 @@ static void neighbour_address(const void *row, char *text, size_t size)
 	address_of_gid(&((const struct listed_neighbour *)row)->gid, text, size);
 }
 
+static void neighbour_from(const void *row, char *text, size_t size)
+{
+	if (address_of_gid(&((const struct listed_neighbour *)row)->from, text, size)[0] == '\0')
+		snprintf(text, size, "-");
+}
+
 static void neighbour_mac(const void *row, char *text, size_t size)
 {
 	const struct listed_neighbour *n = row;
@@ -235,6 +241,7 @@ static void neighbour_state(const void *row, char *text, size_t size)
 
 static const struct column neighbour_columns[] = {
 	{ "address", "address", -40, false, neighbour_address },
+	{ "from", "from", -25, false, neighbour_from },
 	{ "next hop", "mac", -17, false, neighbour_mac },
 	{ "state", "state", -11, false, neighbour_state },
 	{ "users", "users", 6, true, neighbour_users },

@@ -23,7 +23,7 @@
 #include "wire/envelope.h"
 
 #define COMMAND_MAGIC	0x4f525545u /* "UERO" */
-#define COMMAND_VERSION 12u
+#define COMMAND_VERSION 13u
 
 /* Commands of raw packets: command_raw.h. */
 #define RAW_COMMANDS(X)                                             \

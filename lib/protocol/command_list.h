@@ -105,6 +105,7 @@ struct reply_program_list {
 /* An address behind the port that queue pairs or address handles send to. */
 struct listed_neighbour {
 	struct gid gid;
+	struct gid from; /* the own address, if the way depends on it; otherwise all zero */
 	uint8_t mac[6]; /* of the next hop, once known */
 	uint8_t way; /* enum listed_way: PORT, NOWHERE (being resolved) or UNREACHABLE */
 	uint8_t reserved;
@@ -114,7 +115,7 @@ struct listed_neighbour {
 	uint64_t changes; /* ... with another answer than before */
 };
 
-#define LISTED_NEIGHBOURS 72u
+#define LISTED_NEIGHBOURS 60u
 
 /* Neighbours of all users. Only root and the engine's user get them; others get an empty list. */
 struct reply_neighbour_list {

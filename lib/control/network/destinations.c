@@ -491,6 +491,7 @@ nanotime destinations_slice(struct engine *e, bool waiting, bool unreachable, na
 static void describe(const struct destination *d, struct listed_neighbour *to)
 {
 	to->gid = d->gid;
+	to->from = d->from;
 	to->users = d->users;
 	to->serial = d->serial;
 	to->looks = d->looks;

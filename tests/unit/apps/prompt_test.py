@@ -201,6 +201,7 @@ class Prompt(EngineCase):
         self.assertEqual(self.command(terminal, "clear paths"), "")
         looks = self.columns(terminal, "neighbours", "looks", "changes")
         seen = self.listed("neighbours")
+        self.assertEqual((seen["address"], seen["from"]), ("10.7.0.2", "-"))
         self.assertLess(looks[0], seen["looks"])
         # an entry begins with a look, or with what the peer announced
         self.assertEqual(looks[1], 0)

@@ -330,9 +330,9 @@ Test(resolve, rules_for_the_source)
 	make_handle("10.77.0.7", "10.61.0.9");
 	make_handle("10.77.0.1", "10.62.0.9");
 	make_handle("10.77.0.7", "10.62.0.9");
-	run("$UROCE stat --neighbours | grep -E '^10.61.0.9 +02:00:00:00:00:fe'");
-	run("$UROCE stat --neighbours | grep -E '^10.62.0.9 +02:00:00:00:00:fd'");
-	run("$UROCE stat --neighbours | grep -E '^10.62.0.9 +02:00:00:00:00:fe'");
+	run("$UROCE stat --neighbours | grep -E '^10.61.0.9 +10.77.0.7 +02:00:00:00:00:fe'");
+	run("$UROCE stat --neighbours | grep -E '^10.62.0.9 +10.77.0.1 +02:00:00:00:00:fd'");
+	run("$UROCE stat --neighbours | grep -E '^10.62.0.9 +10.77.0.7 +02:00:00:00:00:fe'");
 	run("ip rule del from 10.77.0.7 lookup 100");
 }
 

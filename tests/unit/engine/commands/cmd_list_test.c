@@ -285,3 +285,35 @@ Test(cmd_list, strangers_see_no_neighbours)
 	pthread_mutex_unlock(&inside->control_lock);
 	close(fd);
 }
+
+/* A neighbour with the own address of its way, if the kernel's routes may depend on that address. */
+static void expect_from(bool kernel_answers, const struct gid *sgid, const struct gid *from)
+{
+	struct engine_qp user = { .qpn = 1 };
+	struct port port = { .kernel_answers = kernel_answers };
+	struct control control = { .destinations = destinations_new() };
+	struct engine e = { .port = &port, .control = &control };
+	struct qp_path way = { .sgid = *sgid, .dgid = { { 0x20, 1, [15] = 9 } } };
+	struct listed_neighbour n = { 0 };
+	enum flow_state state;
+	uint32_t listed;
+	struct mac mac;
+
+	cr_assert_not_null(control.destinations);
+	cr_assert_eq(destination_find_way(&e, &way, &state, &mac), 0);
+	destination_of_qp(&e, &user, &way);
+	cr_expect_eq(destinations_list(control.destinations, 0, &n, 1, &listed), 0);
+	cr_expect_eq(listed, 1);
+	cr_expect(gid_equal(&n.gid, &way.dgid));
+	cr_expect(gid_equal(&n.from, from));
+	destination_leave_qp(&user);
+	destinations_free(control.destinations);
+}
+
+Test(cmd_list, a_neighbour_names_the_own_address_of_its_way)
+{
+	static const struct gid own = { { 0x20, 1, [15] = 1 } }, any = { { 0 } };
+
+	expect_from(true, &own, &own);
+	expect_from(false, &own, &any);
+}
