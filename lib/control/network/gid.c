@@ -57,6 +57,11 @@ static struct gid link_local(const struct mac *m)
 	return g;
 }
 
+static bool is_link_local(const struct gid *g)
+{
+	return g->octet[0] == 0xfe && (g->octet[1] & 0xc0) == 0x80;
+}
+
 static bool gid_of_sockaddr(const struct sockaddr *a, struct gid *g)
 {
 	memset(g, 0, sizeof(*g));
@@ -69,7 +74,7 @@ static bool gid_of_sockaddr(const struct sockaddr *a, struct gid *g)
 		return false;
 	memcpy(g->octet, &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr, 16);
 	/* Link-local addresses of other interfaces do not belong to this device. */
-	return !(g->octet[0] == 0xfe && (g->octet[1] & 0xc0) == 0x80);
+	return !is_link_local(g);
 }
 
 /*
@@ -94,6 +99,17 @@ static bool list_of_host(struct gid_list *l)
 	return true;
 }
 
+/*
+ * All of the port's, or only link-local ones: the kernel answers for these, and not for entry 0 if it
+ * has others.
+ */
+static void list_of_port(struct gid_list *l, const struct port *p, bool all)
+{
+	for (uint32_t i = 0; i < p->addresses; i++)
+		if (all || is_link_local(&p->address[i].gid))
+			list_add(l, &p->address[i].gid);
+}
+
 /* False: the host could not be asked. */
 static bool list_wanted(const struct engine *e, struct gid_list *l)
 {
@@ -107,8 +123,8 @@ static bool list_wanted(const struct engine *e, struct gid_list *l)
 	}
 	if (o->addresses == 0 && e->port == NULL)
 		return list_of_host(l);
-	for (uint32_t i = 0; o->addresses == 0 && e->port != NULL && i < e->port->addresses; i++)
-		list_add(l, &e->port->address[i].gid);
+	if (e->port != NULL)
+		list_of_port(l, e->port, o->addresses == 0);
 	return true;
 }
 
