@@ -345,6 +345,7 @@
 #define LIMIT_NEIGHBOUR_UNUSED	    (600 * TIME_S) /* an entry that is not asked for is dropped */
 #define LIMIT_NEIGHBOUR_PLACES	    256u /* for new neighbours, if so many known ones are unused */
 #define LIMIT_NEIGHBOUR_OFFER	    (2 * TIME_S) /* flows ask for what they need after news */
+#define LIMIT_NEIGHBOUR_OFFER_STEP  (100 * TIME_MS) /* of which one tick counts this much at most */
 #define LIMIT_WATCH_SLOTS	    2048u /* next hops with remembered answers of the kernel */
 #define LIMIT_WATCH_ROUTES	    (500 * TIME_MS) /* between two reports of changed routes */
 #define LIMIT_NEIGHBOURS_ASKED	    256u /* addresses whose last question to the kernel is remembered */

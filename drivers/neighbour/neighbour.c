@@ -181,14 +181,24 @@ static void offer_all(struct neighbour_table *t, nanotime now)
 {
 	if (t->offered_at != 0 && now - t->offered_at < LIMIT_NEIGHBOUR_REACHABLE)
 		return;
-	t->offered_at = now;
+	t->offered_at = t->offer_seen_at = now;
+	t->offer_age = 0;
 	t->generation++;
 }
 
-static bool is_unused(const struct neighbour_table *t, const struct entry *e, nanotime now)
+/* While the process is stopped, or gets no processor, flows cannot ask: such a time does not count. */
+static void offer_ages(struct neighbour_table *t, nanotime now)
+{
+	if (t->offered_at == 0 || now <= t->offer_seen_at)
+		return;
+	t->offer_age += MIN_OF(now - t->offer_seen_at, LIMIT_NEIGHBOUR_OFFER_STEP);
+	t->offer_seen_at = now;
+}
+
+static bool is_unused(const struct neighbour_table *t, const struct entry *e)
 {
 	return is_known(e) && t->offered_at != 0 && e->used_at < t->offered_at &&
-	       now - t->offered_at >= LIMIT_NEIGHBOUR_OFFER;
+	       t->offer_age >= LIMIT_NEIGHBOUR_OFFER;
 }
 
 /*
@@ -207,7 +217,7 @@ static struct entry *find_unused(struct neighbour_table *t, nanotime now)
 		return NULL;
 	offer_all(t, now);
 	for (uint32_t i = 0; i < t->reached; i++)
-		if (is_unused(t, &t->entry[i], now))
+		if (is_unused(t, &t->entry[i]))
 			return &t->entry[i];
 	return NULL;
 }
@@ -436,6 +446,7 @@ nanotime neighbour_tick(struct neighbour_table *t, nanotime now, struct neighbou
 {
 	nanotime next = groups_tick(t, now, out);
 
+	offer_ages(t, now);
 	if (t->kernel != NULL && neighbour_kernel_changed(t->kernel, now))
 		t->generation++;
 	for (uint32_t i = 0; i < t->reached; i++) {

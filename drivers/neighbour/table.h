@@ -71,6 +71,8 @@ struct neighbour_table {
 	struct neighbour_address address[LIMIT_GIDS];
 	struct gid gateway[LIMIT_NEIGHBOUR_GATEWAYS];
 	nanotime offered_at; /* when all entries were offered to flows last, to find unused ones */
+	nanotime offer_age; /* how long flows could ask since, up to offer_seen_at */
+	nanotime offer_seen_at;
 	uint32_t reached; /* entries from here on were never used, so none of them is looked at */
 	struct entry entry[LIMIT_NEIGHBOUR_ENTRIES];
 	struct neighbour_kernel *kernel; /* or NULL */

@@ -417,6 +417,15 @@ static bool is_known_one_of_many(uint32_t n, nanotime now)
 	return neighbour_resolve(t, &g, now, &mac) == 0;
 }
 
+/* As the engine does all the time. */
+static void tick_for(nanotime from, nanotime duration)
+{
+	for (nanotime now = from; now <= from + duration; now += 100 * TIME_MS) {
+		neighbour_tick(t, now, &out);
+		neighbour_frames_clear(&out);
+	}
+}
+
 /* Half of the known neighbours have flows, which ask at news. */
 Test(neighbour, new_neighbours_get_the_places_of_unused_ones)
 {
@@ -436,6 +445,7 @@ Test(neighbour, new_neighbours_get_the_places_of_unused_ones)
 	cr_assert_neq(neighbour_generation(t), generation, "flows are not asked");
 	for (uint32_t i = 0; i < LIMIT_NEIGHBOUR_ENTRIES; i += 2)
 		is_known_one_of_many(i, TIME_S + 1);
+	tick_for(TIME_S, LIMIT_NEIGHBOUR_OFFER);
 	/* a scan, and a neighbour that answers meanwhile */
 	cr_expect_eq(neighbour_resolve(t, &peer4, later, &mac), EINPROGRESS);
 	for (uint32_t i = 0; i < LIMIT_NEIGHBOUR_PLACES / 2; i++)
@@ -446,6 +456,27 @@ Test(neighbour, new_neighbours_get_the_places_of_unused_ones)
 		resolve_one_of_many(i, later + 3);
 	for (uint32_t i = 2; i < LIMIT_NEIGHBOUR_ENTRIES; i += 2)
 		cr_expect(is_known_one_of_many(i, later + 4), "%u has flows", i);
+}
+
+/* Flows cannot ask for their neighbours while the engine gets no processor. */
+Test(neighbour, a_pause_of_the_engine_makes_no_neighbour_unused)
+{
+	static const struct neighbour_address wide[] = {
+		{ { { [10] = 0xff, 0xff, 10, 0, 0, 1 } }, 8 },
+		{ { { 0xfe, 0x80, [15] = 1 } }, 64 },
+	};
+	const nanotime pause = 5 * LIMIT_NEIGHBOUR_OFFER, later = TIME_S + pause;
+
+	neighbour_set_addresses(t, wide, 2);
+	for (uint32_t i = 0; i < LIMIT_NEIGHBOUR_ENTRIES; i++)
+		know_one_of_many(i, 1 + i);
+	neighbour_tick(t, TIME_S - 1, &out);
+	resolve_one_of_many(0, TIME_S);
+	neighbour_tick(t, later, &out);
+	for (uint32_t i = 0; i < LIMIT_NEIGHBOUR_PLACES; i++)
+		resolve_one_of_many(1 + i, later + 1);
+	for (uint32_t i = 1; i < LIMIT_NEIGHBOUR_ENTRIES; i++)
+		cr_expect(is_known_one_of_many(i, later + 2), "%u is pushed out", i);
 }
 
 /* It has not answered again, but flows still have its address. */
