@@ -216,7 +216,8 @@ static void fork_parent(void)
 {
 	promote_let_go();
 	drop_copies();
-	take_spare();
+	if (promote_state.ready)
+		take_spare();
 	pthread_mutex_unlock(&promote_state.lock);
 	cancel_restore(promote_state.fork_cancel);
 }
@@ -292,8 +293,11 @@ static void fork_child(void)
 	promote_state.parts = 0;
 	promote_forget_left();
 	promote_peer_forget();
-	maps_keep();
-	take_spare();
+	/* A program that has promoted nothing needs neither; that of smaps keeps /proc from being unmounted. */
+	if (promote_state.ready) {
+		maps_keep();
+		take_spare();
+	}
 	pthread_mutex_unlock(&promote_state.lock);
 	cancel_restore(promote_state.fork_cancel);
 }

@@ -489,3 +489,26 @@ Test(forks, a_lock_over_promoted_memory_is_no_deadlock, .timeout = 60)
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 }
+
+static int descriptors(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* A file of /proc that stays open would keep /proc from being unmounted. */
+Test(forks, without_promoted_memory_no_descriptor_is_left, .timeout = 60)
+{
+	int before = descriptors(), status;
+	pid_t child = fork();
+
+	cr_assert_geq(child, 0);
+	if (child == 0)
+		_exit(descriptors() - before);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0, "%d more in the child", WEXITSTATUS(status));
+	cr_expect_eq(descriptors(), before, "%d more in the parent", descriptors() - before);
+}
