@@ -49,11 +49,13 @@ struct cm_id *cm_id_new(struct client *c, struct cm_channel *ch, uint16_t space,
 	struct handle_table *t = &c->objects->table[OBJECT_CM_ID];
 	struct cm_id *id = c->dying ? NULL : calloc(1, sizeof(*id));
 
+	errno = ENOMEM;
 	if (id == NULL)
 		return NULL;
 	id->handle = handle_reserve(t);
 	if (id->handle == 0) {
 		free(id);
+		errno = EDQUOT;
 		return NULL;
 	}
 	id->client = c;

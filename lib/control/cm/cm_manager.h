@@ -210,7 +210,7 @@ struct cm_manager {
 
 /* ---- cm_ids.c ---- */
 
-/* NULL: no memory, the client has reached its limit, or it is ending. */
+/* NULL with errno ENOMEM: no memory, or the client is ending; EDQUOT: the client has reached its limit. */
 struct cm_id *cm_id_new(struct client *c, struct cm_channel *ch, uint16_t space, uint8_t qp_type);
 void cm_id_set_channel(struct cm_id *id, struct cm_channel *ch);
 void cm_join_free(struct cm_join *j);

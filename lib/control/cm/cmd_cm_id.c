@@ -78,6 +78,8 @@ int cmd_cm_create_id(struct call *call)
 		return call_fail(call, EINVAL, "port space 0x%x has no queue pairs of type %u",
 				 r->port_space, r->qp_type);
 	id = cm_id_new(call->client, ch, (uint16_t)r->port_space, type);
+	if (id == NULL && errno != EDQUOT)
+		return call_fail(call, ENOMEM, "the engine has no memory for the id");
 	if (id == NULL)
 		return call_no_handle(call, OBJECT_CM_ID);
 	reply->handle = id->handle;

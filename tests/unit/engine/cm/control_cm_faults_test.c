@@ -208,6 +208,23 @@ Test(control_cm_faults, memory_is_not_taken_for_a_limit)
 	party_end(&p);
 }
 
+Test(control_cm_faults, memory_for_an_id_is_not_taken_for_a_limit)
+{
+	struct request_cm_create_id q = { .port_space = TCP, .qp_type = QP_TYPE_RC };
+	struct reply_handle r;
+	struct party p;
+
+	party_begin(&p);
+	q.channel = p.channel;
+	__atomic_store_n(&left, 1, __ATOMIC_RELAXED);
+	cr_expect_eq(ask(p.fd, COMMAND_CM_CREATE_ID, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL),
+		     ENOMEM);
+	cr_expect(failed());
+	__atomic_store_n(&left, -1, __ATOMIC_RELAXED);
+	cr_expect_str_eq(r.h.why, "the engine has no memory for the id", "%s", r.h.why);
+	party_end(&p);
+}
+
 static int make_channel(int fd)
 {
 	struct carrier_descriptors out = { 0 };
