@@ -7,10 +7,13 @@
 #include <sys/epoll.h>
 
 #include "base/loading.h"
+#include "client/own_file.h"
 #include "rdmacm/rsockets/rs.h"
 
 static pthread_mutex_t service_lock = PTHREAD_MUTEX_INITIALIZER;
 static int epoll = -1;
+static int mark = -1; /* a socket that only this epoll has: see epoll_is_ours */
+static struct own_file mark_file;
 static pid_t pid; /* of the process whose thread runs; 0: none does */
 
 static void serve(int owner)
@@ -62,6 +65,44 @@ static int start_thread(void)
 	return error;
 }
 
+/* Some programs close descriptors that they do not know. All epoll files have the same inode. */
+static bool epoll_is_ours(void)
+{
+	struct epoll_event none = { .data.fd = -1 };
+
+	return own_file_is(&mark_file, mark) && epoll_ctl(epoll, EPOLL_CTL_MOD, mark, &none) == 0;
+}
+
+static void close_epoll(void)
+{
+	if (epoll_is_ours())
+		close(epoll);
+	own_file_close(&mark_file, mark);
+	epoll = mark = -1;
+}
+
+/* 0 or an errno, and then there is none. */
+static int open_epoll(void)
+{
+	struct epoll_event none = { .data.fd = -1 };
+	int error;
+
+	epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll < 0)
+		return errno;
+	mark = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (mark >= 0 && epoll_ctl(epoll, EPOLL_CTL_ADD, mark, &none) == 0) {
+		mark_file = own_file_of(mark);
+		return 0;
+	}
+	error = errno;
+	if (mark >= 0)
+		close(mark);
+	close(epoll);
+	epoll = mark = -1;
+	return error;
+}
+
 /*
  * Called in the child of a fork. Closes the parent's descriptor now, because later the program may
  * have closed it and opened a file of that number. The child may have its parent's pid, in a
@@ -70,9 +111,7 @@ static int start_thread(void)
 static void forget(void)
 {
 	pthread_mutex_init(&service_lock, NULL);
-	if (epoll >= 0)
-		close(epoll);
-	epoll = -1;
+	close_epoll();
 	pid = 0;
 }
 
@@ -88,12 +127,10 @@ static int start(void)
 
 	if (pid == getpid())
 		return 0;
-	if (epoll >= 0)
-		close(epoll);
-	epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (epoll < 0)
-		return errno;
-	error = start_thread();
+	close_epoll();
+	error = open_epoll();
+	if (error == 0)
+		error = start_thread();
 	if (error == 0)
 		pid = getpid();
 	return error;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -458,9 +459,107 @@ Test(rs_ends, a_listener_that_is_closed_ends_what_nobody_accepted)
 	cr_expect_eq(rrecv(called, &octet, 1, 0), 1);
 }
 
+/* rsocket.h has no name for it: what a program of rsockets says of itself when it connects. */
+static const uint8_t greeting[40] = {
+	1, [2] = 1, [3] = 128, [13] = 1, [19] = 1, [23] = 2, [29] = 2, [35] = 1, [37] = 1
+};
+
+/* Connects, and is killed when it has the listener's answer, which it never confirms. */
+static void connect_half(int says)
+{
+	struct rdma_conn_param p = { .private_data = greeting,
+				     .private_data_len = sizeof(greeting),
+				     .retry_count = 7 };
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_cm_id *id = open_caller(channel, RDMA_PS_TCP, ntohs(name.sin_port));
+	struct ibv_cq *cq = ibv_create_cq(id->verbs, 1, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 }
+	};
+	struct ibv_qp *qp =
+		ibv_create_qp(id->pd, &init); /* not the id's, which would confirm by itself */
+
+	if (qp == NULL)
+		_exit(1);
+	p.qp_num = qp->qp_num;
+	if (rdma_connect(id, &p) != 0)
+		_exit(1);
+	pass_event(channel, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	if (write(says, "c", 1) != 1)
+		_exit(1);
+	pause();
+}
+
+/* Nobody accepts it, and its peer says nothing any more. */
+Test(rs_ends, a_closed_listener_leaves_nothing_of_a_connection_that_is_half_open)
+{
+	unsigned int before = descriptors();
+	int says[2];
+	char octet;
+	pid_t peer;
+
+	cr_assert_eq(pipe(says), 0);
+	peer = fork();
+	if (peer == 0)
+		connect_half(says[1]);
+	close(says[1]);
+	cr_assert_eq(read(says[0], &octet, 1), 1, "it is not answered");
+	close(says[0]);
+	cr_assert_gt(descriptors(), before, "the listener has no connection");
+	cr_assert_eq(kill(peer, SIGKILL), 0);
+	cr_assert_eq(waitpid(peer, NULL, 0), peer);
+	cr_expect_eq(rclose(listener), 0);
+	for (int ms = 0; ms < WAIT_SECONDS * 1000 && descriptors() >= before; ms++)
+		poll(NULL, 0, 1);
+	cr_expect_lt(descriptors(), before, "a descriptor of listener or connection is left");
+}
+
 /* ---- the child of a fork ---- */
 
 #define FILES 64 /* more than the library had open before the fork */
+
+/* The program closes descriptors that it does not know, and opens its own. Its child must have them all. */
+static int forks_with_own_files(void)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+	int tell[2], own, status;
+
+	close_range(3, ~0u, 0);
+	own = epoll_create1(EPOLL_CLOEXEC);
+	for (int i = own + 1; i < FILES; i++)
+		dup(own);
+	if (pipe(tell) != 0 || epoll_ctl(own, EPOLL_CTL_ADD, tell[0], &e) != 0)
+		return 1;
+	if (fork() == 0) {
+		for (int i = own; i < FILES; i++)
+			if (fcntl(i, F_GETFD) < 0)
+				_exit(i);
+		_exit(0);
+	}
+	return wait(&status) > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 2;
+}
+
+Test(rs_ends, a_program_with_files_of_its_own_forks)
+{
+	struct pollfd p = { .fd = caller, .events = POLLIN };
+	int status = -1;
+	pid_t child;
+
+	cr_assert_eq(rpoll(&p, 1, 20), 0, "this thread must sleep once");
+	child = fork();
+	if (child == 0) {
+		int s = rsocket(AF_INET, SOCK_STREAM, 0);
+		struct sockaddr_in a;
+
+		if (rbind(s, address(&a, OWN_ADDRESS, 0), sizeof(a)) != 0 || rlisten(s, 1) != 0)
+			_exit(1);
+		_exit(forks_with_own_files());
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status));
+	cr_expect_eq(WEXITSTATUS(status), 0, "its file %d is closed (1, 2: it could not try)",
+		     WEXITSTATUS(status));
+}
 
 /* A child closes what it inherited. Then its own files have the numbers that the library's had. */
 static int use_streams_beside_files(void)
