@@ -303,6 +303,7 @@
 #define LIMIT_EMPTY_POLLS	64u /* in a row, before the core is offered to others ... */
 #define LIMIT_EMPTY_POLLS_EVERY 16u /* ... with one poll in this many */
 #define LIMIT_DIRECT_POLLS	16u /* likewise, of a program with the engine inside */
+#define LIMIT_OFFER_NS		1000 /* of sleep for an lcore that waits for this processor */
 #define LIMIT_COUNTER_POINTS	64u /* of one counters object */
 
 /* Promotion of registered memory, in one program. */

@@ -28,6 +28,7 @@
 #include "client/locate.h"
 #include "client/log.h"
 #include "client/message.h"
+#include "client/offer.h"
 #include "queue/cancel.h"
 
 #define CHECK_EVERY 64u /* calls of empty_poll: about 1,000 empty polls */
@@ -152,8 +153,7 @@ static void socket_empty_poll(struct carrier *c)
 	__atomic_store_n(&s->turns, turns, __ATOMIC_RELAXED);
 	if (turns % CHECK_EVERY == 0)
 		check_heartbeat(s);
-	if (s->crowded)
-		sched_yield();
+	offer_core(c->page, c->lcores, s->crowded);
 }
 
 static bool socket_gone(struct carrier *c)

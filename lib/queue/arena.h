@@ -22,7 +22,8 @@
  */
 struct lcore_page {
 	uint32_t sleeping; /* engine writes: 1 while this lcore waits on its eventfd */
-	uint32_t reserved[15];
+	uint32_t processor; /* engine writes: where it ran last, and 1; 0: unknown */
+	uint32_t reserved[14];
 };
 
 /* The engine's clock: ns + (TSC now - tsc) * mult / 2^32. Never changes. */

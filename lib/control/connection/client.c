@@ -225,6 +225,7 @@ static void attach(struct lcore *l, void *arg, nanotime now)
 	/* Its thread may be asleep meanwhile: lcore_call. */
 	__atomic_store_n(&c->page->lcore[l->index].sleeping,
 			 __atomic_load_n(&l->sleeping, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+	__atomic_store_n(&c->page->lcore[l->index].processor, l->processor, __ATOMIC_RELAXED);
 }
 
 void client_start(struct client *c)

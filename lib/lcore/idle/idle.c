@@ -44,6 +44,17 @@ static void tell_clients(struct lcore *l, uint32_t sleeping)
 				 __ATOMIC_RELAXED);
 }
 
+/* Programs that poll there let this thread run: client/offer.h. */
+static void tell_processor(struct lcore *l, uint32_t here)
+{
+	if (here == l->processor)
+		return;
+	l->processor = here;
+	for (uint32_t i = 0; i < l->clients; i++)
+		__atomic_store_n(&l->client[i]->page->lcore[l->index].processor, here,
+				 __ATOMIC_RELAXED);
+}
+
 static int bell_of(struct lcore *l)
 {
 	struct port *p = l->engine->port;
@@ -176,11 +187,13 @@ int lcore_loop(void *lcore)
 	while (!lcore_sit(l))
 		sched_yield();
 	while (!__atomic_load_n(&l->engine->stopping, __ATOMIC_ACQUIRE)) {
+		tell_processor(l, (uint32_t)sched_getcpu() + 1);
 		if (lcore_poll(l) != 0)
 			l->idle_since = 0;
 		else
 			be_idle(l);
 	}
+	tell_processor(l, 0); /* the program may poll it from now on */
 	lcore_rise(l);
 	leave_urgency(l);
 	return 0;

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -140,6 +141,73 @@ static void end_reader(const struct reader *r)
 	close(r->fd);
 	munmap(r->page, sizeof(*r->page));
 	close(r->arena);
+}
+
+static uint32_t processor(const struct client_page *p)
+{
+	return __atomic_load_n(&p->lcore[0].processor, __ATOMIC_RELAXED);
+}
+
+static bool comes_to_processor(const struct client_page *p, uint32_t wanted)
+{
+	nanotime until = clock_now() + ENOUGH_MS * TIME_MS;
+
+	while (processor(p) != wanted) {
+		if (clock_now() > until)
+			return false;
+		usleep(100);
+	}
+	return true;
+}
+
+static void move_to(pid_t thread, int cpu)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	cr_assert_eq(sched_setaffinity(thread, sizeof(one), &one), 0);
+}
+
+static pid_t lcore_thread(void)
+{
+	char status[4096];
+	int tid = 0;
+
+	cr_assert(thread_status("uroce-lcore", status, sizeof(status)), "no thread has the name");
+	cr_assert_eq(sscanf(strstr(status, "\nPid:"), "\nPid: %d", &tid), 1);
+	return tid;
+}
+
+/* Those that attach while it stays where it is, and those that it moves under. */
+Test(running, programs_are_told_where_the_lcore_runs)
+{
+	struct reader early, late;
+	cpu_set_t all;
+	pid_t thread;
+
+	cr_assert_eq(sched_getaffinity(0, sizeof(all), &all), 0);
+	cr_assert_eq(uroce_start(engine), 0);
+	early = attach_reader();
+	thread = lcore_thread();
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &all))
+			continue;
+		move_to(thread, cpu);
+		cr_assert(comes_to_processor(early.page, (uint32_t)cpu + 1),
+			  "processor %d: the word is %u", cpu, processor(early.page));
+		late = attach_reader();
+		cr_assert(comes_to_processor(late.page, (uint32_t)cpu + 1),
+			  "processor %d, attached later: the word is %u", cpu,
+			  processor(late.page));
+		end_reader(&late);
+	}
+	cr_assert_eq(uroce_stop(engine), 0);
+	expect_serving();
+	late = attach_reader();
+	cr_expect_eq(processor(late.page), 0, "no thread polls");
+	end_reader(&late);
+	end_reader(&early);
 }
 
 /* Attached programs are told of the end, and may leave then. */
