@@ -7,6 +7,6 @@
 import importlib
 
 MODULES = ["verbs_cases", "address_cases", "access_cases", "rnr_cases", "differs_cases",
-           "loss_cases", "reboot_cases", "cm_cases", "rsocket_cases", "interrupted_cases"]
+           "loss_cases", "mix_cases", "reboot_cases", "cm_cases", "rsocket_cases", "interrupted_cases"]
 
 CASES = [case for name in MODULES for case in importlib.import_module(name).cases()]

@@ -13,14 +13,20 @@ Packet = collections.namedtuple(
     "Packet", "source opcode qpn psn migrated ack sport checksum syndrome msn length reth")
 
 
-@contextlib.contextmanager
 def lossy(guest, percent, directions=("in", "out")):
-    """netem in the guest drops packets that it sends, receives, or both. Yields their count."""
+    """Packets that the guest sends, receives, or both are lost. Yields their count."""
+    return impaired(guest, ["loss", f"{percent}%"], directions)
+
+
+@contextlib.contextmanager
+def impaired(guest, words, directions=("in", "out")):
+    """netem in the guest does this with packets that it sends, receives, or both. Yields the count of
+    those that it dropped."""
     def tc(*words):
         return guest.run(["tc", *words])
 
     devices = {"out": "eth0", "in": "loss0"}
-    netem = ["root", "netem", "limit", "100000", "loss", f"{percent}%"]
+    netem = ["root", "netem", "limit", "100000", *words]
     try:
         if "in" in directions:
             guest.run(["ip", "link", "add", "loss0", "mtu", str(guest.mtu), "type", "ifb"])
