@@ -18,8 +18,9 @@
 #define SCALE_STEP  3 / 8 /* ... by so much of what queues may add for each half */
 #define LOOK_TRIPS  64u /* the first packets go so many round trips apart at most, */
 #define LOOK_MOST   (150 * TIME_US)
-#define BATCH	    128u /* packets that are looked at together, */
-#define BATCH_LOSSY 40u /* ... more repetitions than this are not a bad cable's */
+#define BATCH	    128u /* packets that are looked at together, or so */
+#define BATCH_LOSSY 40u /* ... more repetitions of 128 than this are not a bad cable's */
+#define GENTLE	    64u /* a window that loses a part of itself grows by so much of it, and a packet */
 #define OVERFLOWS   3 / 2 /* a queue that does is so much longer than what is tolerated */
 #define HOST	    (1 * TIME_MS) /* longer delays are hosts', if the network may be fast */
 #define SHARES	    (50 * TIME_US) /* a host later than its own work explains shares its core */
@@ -185,7 +186,7 @@ static uint64_t most(const struct path *p)
 
 static uint64_t least(const struct path *p)
 {
-	if (!hosts_are_late(p))
+	if (!hosts_are_late(p) || p->lossy)
 		return LIMIT_PATH_LEAST;
 	return MIN_OF(p->full ? LIMIT_PATH_HOSTS : LIMIT_PATH_FLOOR, most(p));
 }
@@ -194,6 +195,7 @@ static void too_long(struct path *p, nanotime target, nanotime now)
 {
 	nanotime d = delay(p), over = (d - target) * BETA;
 
+	p->gentle_until = 0;
 	if (may_cut(p, now))
 		cut(p, d - over, d, least(p), now);
 }
@@ -233,6 +235,46 @@ static void look(struct path *p, nanotime rtt, nanotime now)
 	p->open_at = now + most * any / (UINT64_C(1) << 32);
 }
 
+/*
+ * So many are lost only where more is sent than goes through, even if the queue is too short to
+ * show in a round trip. What arrived is what goes through. The next losses are few if the window
+ * grows slowly from there.
+ */
+static void share_lost(struct path *p, uint64_t lost, uint64_t of, nanotime now)
+{
+	p->gentle_until = now + TRUST;
+	cut(p, BATCH - lost * BATCH / of, BATCH, p->packet, now);
+}
+
+/*
+ * A small window would need many round trips for a batch, and repetitions of a large one come
+ * together. A READ and its responses count as one: the request is lost, or it is not. READs are few,
+ * and their sizes differ, so half a batch of them says little.
+ */
+static uint64_t batch_of(const struct path *p)
+{
+	uint64_t whole = (uint64_t)BATCH * MAX_OF(p->packet, p->mean);
+	uint64_t least = p->mean > p->packet ? whole : whole / 2;
+
+	return MAX_OF(MAX_OF(MIN_OF(whole, p->window), least), p->window / 4);
+}
+
+/* What is repeated in the round trip after a cut had left before it, and says nothing of it. */
+static void look_at_batch(struct path *p, nanotime now)
+{
+	uint64_t all = p->batch, again = MIN_OF(p->batch_again, all);
+	bool stale = !may_cut(p, now);
+
+	if (!stale && all < batch_of(p))
+		return;
+	p->batch = p->batch_again = 0;
+	if (stale)
+		return;
+	p->lossy = again >= all * BATCH_LOSSY / BATCH;
+	if (p->lossy && !goes_back_often(p))
+		share_lost(p, again, all, now);
+}
+
 void path_rtt(struct path *p, nanotime rtt, nanotime now)
 {
 	nanotime target;
@@ -245,6 +287,9 @@ void path_rtt(struct path *p, nanotime rtt, nanotime now)
 	p->full &= now - p->full_at <= TRUST;
 	if (now >= p->small_until)
 		p->small_until = 0;
+	if (now >= p->gentle_until)
+		p->gentle_until = 0;
+	look_at_batch(p, now);
 	if (p->looks < LIMIT_PATH_LOOKS)
 		look(p, rtt, now);
 	p->slowly |= is_long(p);
@@ -330,6 +375,8 @@ static void grow(struct path *p, uint64_t octets)
 
 	if (is_long(p))
 		step = MIN_OF(step, MAX_OF(p->window / LEAP, p->packet));
+	if (p->gentle_until != 0)
+		step = MIN_OF(step, p->window / GENTLE + p->packet);
 	if (p->window < p->packet)
 		step = MAX_OF(step * p->window / p->packet, step / 8);
 	if (p->window >= ring(p) && hosts_are_late(p))
@@ -377,15 +424,6 @@ static bool is_crowded(const struct path *p)
 	return p->starting || p->lossy || is_slow(p);
 }
 
-/* A READ and its responses count as one: the request is lost, or it is not. */
-static void look_at_batch(struct path *p)
-{
-	if (p->batch < (uint64_t)BATCH * MAX_OF(p->packet, p->mean))
-		return;
-	p->lossy = p->batch_again >= p->batch * BATCH_LOSSY / BATCH;
-	p->batch = p->batch_again = 0;
-}
-
 static void went_back(struct path *p)
 {
 	uint64_t often = (uint64_t)OFTEN * p->packet;
@@ -398,7 +436,7 @@ static void went_back(struct path *p)
 
 void path_lost(struct path *p, bool goes_back, nanotime now)
 {
-	look_at_batch(p);
+	look_at_batch(p, now);
 	if (goes_back)
 		went_back(p);
 	if (!is_crowded(p))
@@ -412,8 +450,8 @@ void path_lost(struct path *p, bool goes_back, nanotime now)
 			filled(p, now);
 		if (p->samples == 0 && may_cut(p, now))
 			cut(p, 1, 2, p->packet, now);
-		else
-			too_many(p, now);
+		else if (p->starting || is_slow(p) || goes_back)
+			too_many(p, now); /* what is only lossy was cut for its batch */
 	} else if (goes_back && may_cut(p, now)) {
 		cut(p, 1, 2, LIMIT_PATH_GO_BACK * p->packet, now);
 	}
@@ -506,6 +544,7 @@ nanotime path_ask(struct path *p, bool alone, nanotime quiet, nanotime now, nano
 void path_cnp(struct path *p, nanotime now)
 {
 	filled(p, now);
+	p->gentle_until = 0;
 	p->slowly = true;
 	p->rounds = 0;
 	if (now - p->cnp_at >= slot(p)) {

@@ -17,6 +17,7 @@
  *			when all samples of a round trip take longer than the target, by as much as
  *			they do; if by so much that a host must be late, not below LIMIT_PATH_FLOOR;
  *			when the network says so (CNP), as DCQCN does, not below LIMIT_PATH_MARKED;
+ *			when nearly a third of the packets is sent again, to what is not;
  *			when packets are lost while samples take longer, or towards a peer that
  *			drops what is behind a lost packet (but not below LIMIT_PATH_GO_BACK, which is
  *			all that it has while such a peer loses often);
@@ -109,6 +110,7 @@ struct path {
 	nanotime round_at; /* the next one ends */
 	uint64_t batch, batch_again; /* octets of the last packets, and of repetitions */
 	bool lossy; /* many of the packets before were repeated */
+	nanotime gentle_until; /* it grows slowly, as much was lost; 0: it need not */
 
 	/* statistics */
 	uint64_t samples, sent; /* packets */

@@ -323,6 +323,28 @@ Test(scenario, a_slow_port_does_not_overflow, .timeout = 240)
 }
 
 /*
+ * The queue of a port is full after half a millisecond, and a round trip takes ten. So delay says
+ * nothing, and only the share of packets that are lost does.
+ */
+Test(scenario, a_queue_too_short_to_show_in_delay, .timeout = 240)
+{
+	struct scenario_config c = scenario_defaults(SCENARIO_BOTTLENECK);
+	struct scenario_result r;
+
+	c.rate = 1e9;
+	c.trunk_delay = 5e6;
+	c.ecn = 0;
+	c.buffer = 64 << 10;
+	c.depth = 256;
+	c.time = 1e9;
+	scenario_run(&c, &r);
+	cr_expect(r.ok, "%s", r.why);
+	cr_expect_eq(r.failed, 0);
+	cr_expect_gt(r.use, 0.7, "%g", r.use);
+	cr_expect_lt(r.dropped, 0.3, "%g", r.dropped);
+}
+
+/*
  * Each of them gives up after eight times 4.2 ms. A path that lets one packet go at a time must not
  * make them give up one after the other.
  */

@@ -351,6 +351,66 @@ Test(path, losses_of_many_are_congestion)
 	cr_assert(p.full);
 }
 
+/* Of so many packets without a queue that shows, `again` of each 128 are sent again. */
+static void lose(struct path *p, uint32_t packets, uint32_t again, nanotime now)
+{
+	for (uint32_t i = 0; i < packets; i++) {
+		path_sent(p, 1000, i % 128 < again, now);
+		path_gone(p, 1000, i % 128 >= again);
+	}
+	path_rtt(p, 20 * US, now);
+}
+
+/*
+ * What arrives of a batch is what goes through. That does not wait for the next loss: a queue pair
+ * with a large window notices one only when all that it sent before the last one is through.
+ */
+Test(path, the_window_follows_what_goes_through)
+{
+	nanotime now = TIME_S;
+	uint64_t before, after;
+	struct path p;
+
+	go_on(&p, &now);
+	p.packet = p.mean = 1000;
+	p.held = 1;
+	lose(&p, 128, 48, now);
+	before = p.window;
+	lose(&p, 128, 48, now += 20 * US);
+	after = p.window;
+	cr_assert(after >= before * 5 / 8 && after < before * 3 / 4, "%lu of %lu", after, before);
+	lose(&p, 128, 48, now + 10 * US);
+	cr_assert_geq(p.window, after, "that left before the window shrank");
+	now += TIME_MS;
+	lose(&p, 128, 10, now);
+	cr_assert_geq(p.window, after, "a bad cable may lose so many");
+	p.rounds = 12;
+	after = p.window;
+	lose(&p, 128, 0, now);
+	cr_assert(p.window > after && p.window < after + 8 * p.packet, "%lu after %lu: slowly",
+		  p.window, after);
+	for (uint32_t i = 0; i < 100; i++)
+		lose(&p, 128, 64, now += TIME_MS);
+	cr_assert_geq(p.window, p.packet);
+	cr_assert_leq(p.window, 8 * p.packet);
+}
+
+/* A late host has a window that suffices, but not while much of it is lost. */
+Test(path, a_late_host_whose_packets_are_lost_has_a_small_window)
+{
+	nanotime now = TIME_S;
+	struct path p;
+
+	go_on(&p, &now);
+	for (uint32_t i = 0; i < 100; i++) {
+		lose(&p, 512, 200, now += 20 * TIME_MS);
+		for (uint32_t k = 0; k < 3; k++)
+			path_rtt(&p, 10 * TIME_MS, now += 20 * TIME_MS);
+		path_lost(&p, false, now);
+	}
+	cr_assert_lt(p.window, LIMIT_PATH_HOSTS / 4, "%lu", p.window);
+}
+
 /* Three of the requests of eight READs are lost: with their responses that is more than a third of the octets. */
 Test(path, few_large_reads_are_not_many_packets)
 {
