@@ -168,3 +168,46 @@ Test(rs_last_data, is_lost_and_rshutdown_says_so)
 	cr_assert_eq(pthread_join(thread, &status), 0);
 	cr_expect_eq((intptr_t)status, -1, "the data did not arrive");
 }
+
+/* ---- another thread's call reports the failure ---- */
+
+static int (*poll_cq)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+static pthread_t reporter;
+
+/* No other thread finds out. */
+static int poll_for_one(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	return pthread_equal(pthread_self(), reporter) ? poll_cq(cq, n, wc) : 0;
+}
+
+/* A call that finds no data returns the error, once. Before the failure it returns the peer's end. */
+static void report(void)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+	ssize_t n = 0;
+	uint8_t octet;
+
+	for (int i = 0; i < WAIT_SECONDS * 1000 && n == 0; i++) {
+		n = rrecv(called, &octet, 1, MSG_DONTWAIT);
+		nanosleep(&nap, NULL);
+	}
+	cr_assert(n == -1 && errno == ECONNRESET, "the failure does not come: %zd, %m", n);
+	cr_assert_eq(rrecv(called, &octet, 1, MSG_DONTWAIT), 0, "it is reported twice");
+}
+
+Test(rs_last_data, is_lost_and_another_thread_has_heard_it_first)
+{
+	struct ibv_qp_attr ends = { .qp_state = IBV_QPS_ERR };
+	pthread_t thread = begin_late_data();
+	void *status;
+
+	reporter = pthread_self();
+	poll_cq = context->ops.poll_cq;
+	context->ops.poll_cq = poll_for_one;
+	cr_assert_eq(ibv_modify_qp(slow, &ends, IBV_QP_STATE), 0);
+	let_go();
+	report();
+	cr_assert_eq(pthread_join(thread, &status), 0);
+	cr_expect_eq((intptr_t)status, -1, "the data did not arrive");
+	context->ops.poll_cq = poll_cq;
+}
