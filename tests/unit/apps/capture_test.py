@@ -136,13 +136,18 @@ class Capture(EngineCase):
                              stderr=subprocess.PIPE, text=True, timeout=ENOUGH)
         self.assertEqual((end.returncode, end.stderr), (1, "uroce capture: -: its reader does not read\n"))
 
-    def test_seconds(self):
-        self.start()
-        self.ping()
+    def capture_seconds(self):
+        """How many frames half a second has. The file has as many."""
         end = self.uroce("capture", "--seconds", "0.5", self.file)
         self.assertEqual(end.returncode, 0, end.stderr)
         frames = int(re.fullmatch(r"uroce capture: (\d+) frames captured, \d+ lost\n", end.stderr)[1])
         self.assertEqual(len(self.read("frame.number", condition="frame")), frames)
+        return frames
+
+    def test_seconds(self):
+        self.start()
+        self.ping()
+        until(self.capture_seconds, "frames")
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
     def test_full_disk(self):
