@@ -494,6 +494,26 @@ static struct ibv_wc completion_of_polls(struct endpoint *e, const char *what)
 	return wc;
 }
 
+#define TRIES 100
+
+/*
+ * The message has come, and the acknowledgement has not been taken in yet: sometimes one poll does
+ * both. Then what is tested has not happened, and the connection begins anew.
+ */
+static bool only_the_message_comes(struct endpoint *e)
+{
+	struct ibv_recv_wr receive = { .wr_id = 1 }, *bad_receive;
+	struct ibv_send_wr send = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr *bad_send;
+	struct ibv_wc wc;
+
+	cr_assert_eq(ibv_post_recv(e->qp[1], &receive, &bad_receive), 0);
+	cr_assert_eq(ibv_post_send(e->qp[0], &send, &bad_send), 0);
+	wc = completion_of_polls(e, "the message");
+	cr_assert_eq(wc.opcode, IBV_WC_RECV, "the send completes later");
+	return ibv_poll_cq(e->cq, 1, &wc) == 0;
+}
+
 /*
  * A program that has the message may make the sender's end at once. The acknowledgement left with the
  * completion, but the lcore may not have had a processor since.
@@ -501,21 +521,17 @@ static struct ibv_wc completion_of_polls(struct endpoint *e, const char *what)
 Test(polled, what_was_received_is_not_flushed, .timeout = 60)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
-	struct ibv_recv_wr receive = { .wr_id = 1 }, *bad_receive;
-	struct ibv_send_wr send = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED };
-	struct ibv_send_wr *bad_send;
 	struct endpoint e;
 	struct ibv_wc wc;
+	int rounds = 1;
 
 	snprintf(path, sizeof(path), "/tmp/uroce-polled-test-%d.sock", getpid());
 	setenv("UROCE_SOCKET", "/nonexistent", 1);
 	control_rig_make();
 	cr_assert_eq(uroce_register(engine), 0);
 	endpoint_open(&e);
-	cr_assert_eq(ibv_post_recv(e.qp[1], &receive, &bad_receive), 0);
-	cr_assert_eq(ibv_post_send(e.qp[0], &send, &bad_send), 0);
-	wc = completion_of_polls(&e, "the message");
-	cr_assert_eq(wc.opcode, IBV_WC_RECV, "the send completes later");
+	for (; !only_the_message_comes(&e); rounds++)
+		cr_assert_lt(rounds, TRIES, "the acknowledgement is always taken in at once");
 	cr_assert_eq(ibv_modify_qp(e.qp[0], &attr, IBV_QP_STATE), 0, "%m");
 	wc = completion_of_polls(&e, "the completion of the send");
 	cr_expect_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
