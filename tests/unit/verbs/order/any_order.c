@@ -4,6 +4,7 @@
  * model of what they are:
  *
  *	PD <- MR <- MW		PD <- AH, SRQ, QP	CQ, SRQ <- QP	QP -> QP, its peer
+ *	XRC domain <- XRC SRQ, XRC target
  *
  * What is in use is not destroyed (EBUSY). A state follows only those that ibv_modify_qp(3) names
  * (EINVAL). Each request that a queue took completes once, in the queue's order and in the right CQ.
@@ -155,14 +156,16 @@ static const struct step {
 	{ "ibv_create_cq", cq_step, 3 },
 	{ "ibv_create_srq", srq_step, 3 },
 	{ "ibv_create_ah", ah_step, 1 },
+	{ "ibv_open_xrcd", xrcd_step, 2 },
 	{ "ibv_create_qp", qp_step, 20 },
-	{ "connecting", connect_step, 6 },
+	{ "connecting", connect_step, 15 },
 	{ "ibv_query_qp", query_step, 4 },
 	{ "ibv_post_send", send_step, 30 },
-	{ "ibv_bind_mw", bind_step, 2 },
-	{ "ibv_post_recv", recv_step, 20 },
-	{ "ibv_post_srq_recv", srq_recv_step, 10 },
-	{ "ibv_poll_cq", poll_step, 60 },
+	{ "ibv_wr_start", extended_step, 15 },
+	{ "ibv_bind_mw", bind_step, 6 },
+	{ "ibv_post_recv", recv_step, 30 },
+	{ "ibv_post_srq_recv", srq_recv_step, 20 },
+	{ "ibv_poll_cq", poll_step, 100 },
 	{ "ibv_get_cq_event", event_step, 5 },
 	{ "ibv_get_async_event", async_step, 5 },
 	{ "fork", fork_step, 1 },

@@ -3,6 +3,7 @@
 #include "model.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
 
@@ -37,7 +38,7 @@ struct model_mr *mr_of(const struct model_pd *pd)
 {
 	struct model_mr *m = ANY(w.mr);
 
-	for (uint32_t i = 0; i < 16 && (m->mr == NULL || m->pd != pd); i++)
+	for (uint32_t i = 0; i < 64 && (m->mr == NULL || m->pd != pd); i++)
 		m = ANY(w.mr);
 	return m->mr != NULL ? m : NULL;
 }
@@ -55,7 +56,7 @@ static int some_access(void)
 static void mr_make(struct model_mr *m)
 {
 	struct model_pd *p = ANY(w.pd);
-	uint32_t length = 1 + (draw(4) == 0 ? draw(64) : draw(MEMORY / 2));
+	uint32_t length = 1 + (draw(16) == 0 ? draw(64) : draw(MEMORY / 2));
 	uint8_t *at = w.memory + draw(MEMORY - length);
 
 	if (p->pd == NULL)
@@ -66,7 +67,8 @@ static void mr_make(struct model_mr *m)
 			wrong("mmap: %m");
 		m->own = at;
 	}
-	m->mr = ibv_reg_mr(p->pd, at, length, some_access());
+	m->access = some_access();
+	m->mr = ibv_reg_mr(p->pd, at, length, m->access);
 	if (m->mr == NULL)
 		wrong("%m");
 	m->pd = p;
@@ -96,16 +98,18 @@ static void mr_change(struct model_mr *m)
 {
 	struct model_pd *p = ANY(w.pd);
 	uint32_t length = 1 + draw(MEMORY / 2);
-	int what = 1 + (int)draw(7), error;
+	int what = 1 + (int)draw(7), access = some_access(), error;
 
 	if (p->pd == NULL || m->own != NULL)
 		return;
 	w.call = "ibv_rereg_mr";
 	error = ibv_rereg_mr(m->mr, what, p->pd, w.memory + draw(MEMORY - length), length,
-			     what & IBV_REREG_MR_CHANGE_ACCESS ? some_access() : 0);
+			     what & IBV_REREG_MR_CHANGE_ACCESS ? access : 0);
 	if (error != 0 && m->maybe_bound && errno == EBUSY)
 		return;
 	expect(error, 0);
+	if (what & IBV_REREG_MR_CHANGE_ACCESS)
+		m->access = access;
 	if (what & IBV_REREG_MR_CHANGE_PD) {
 		m->pd->users--;
 		m->pd = p;
@@ -131,10 +135,12 @@ void mw_step(void)
 	struct model_pd *p = ANY(w.pd);
 
 	if (m->mw != NULL) {
+		if (draw(4) != 0)
+			return;
 		w.call = "ibv_dealloc_mw";
 		expect(ibv_dealloc_mw(m->mw), 0);
 		m->pd->users--;
-		m->mw = NULL;
+		*m = (struct model_mw){ 0 };
 		return;
 	}
 	if (p->pd == NULL)
@@ -244,16 +250,35 @@ void async_step(void)
 
 static void srq_make(struct model_srq *s)
 {
-	struct ibv_srq_init_attr init = { .attr = { .max_wr = DEPTH, .max_sge = 2 } };
+	struct ibv_srq_init_attr_ex init = { .attr = { .max_wr = DEPTH, .max_sge = 2 },
+					     .comp_mask =
+						     IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+					     .srq_type = IBV_SRQT_BASIC };
+	struct model_xrcd *x = draw(2) ? ANY(w.xrcd) : NULL;
 	struct model_pd *p = ANY(w.pd);
+	struct model_cq *c = ANY(w.cq);
 
 	if (p->pd == NULL)
 		return;
-	s->srq = ibv_create_srq(p->pd, &init);
+	init.pd = p->pd;
+	if (x != NULL && x->xrcd != NULL && c->cq != NULL) {
+		init.comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+		init.srq_type = IBV_SRQT_XRC;
+		init.xrcd = x->xrcd;
+		init.cq = c->cq;
+	}
+	s->srq = ibv_create_srq_ex(w.context, &init);
 	if (s->srq == NULL || init.attr.max_wr != DEPTH)
 		wrong("%m, for %u", init.attr.max_wr);
 	s->pd = p;
 	p->users++;
+	if (init.srq_type == IBV_SRQT_BASIC)
+		return;
+	s->xrcd = x;
+	s->cq = c;
+	x->users++;
+	c->users++;
+	expect(ibv_get_srq_num(s->srq, &s->number), 0);
 }
 
 static void srq_end(struct model_srq *s)
@@ -263,6 +288,11 @@ static void srq_end(struct model_srq *s)
 	if (s->users > 0)
 		return;
 	s->pd->users--;
+	if (s->xrcd != NULL) {
+		s->xrcd->users--;
+		s->cq->users--;
+		w.ended_id = w.last_id;
+	}
 	*s = (struct model_srq){ 0 };
 }
 
@@ -316,6 +346,28 @@ void ah_step(void)
 	p->users++;
 }
 
+void xrcd_step(void)
+{
+	struct ibv_xrcd_init_attr init = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
+							IBV_XRCD_INIT_ATTR_OFLAGS,
+					   .fd = -1,
+					   .oflags = O_CREAT };
+	struct model_xrcd *x = ANY(w.xrcd);
+
+	if (x->xrcd == NULL) {
+		x->xrcd = ibv_open_xrcd(w.context, &init);
+		if (x->xrcd == NULL)
+			wrong("%m");
+		return;
+	}
+	if (x->users == 0 && draw(4) != 0)
+		return;
+	w.call = "ibv_close_xrcd";
+	expect(ibv_close_xrcd(x->xrcd), x->users > 0 ? EBUSY : 0);
+	if (x->users == 0)
+		x->xrcd = NULL;
+}
+
 /* ---- the end ---- */
 
 static void cqs_end(void)
@@ -334,9 +386,11 @@ static void cqs_end(void)
 	expect(ibv_destroy_comp_channel(w.channel), 0);
 }
 
-/* There are no queue pairs any more. */
+/* There are no queue pairs any more. What XRC targets received is still there. */
 void objects_end(void)
 {
+	while (poll_all())
+		;
 	for (uint32_t i = 0; i < MWS; i++)
 		if (w.mw[i].mw != NULL)
 			expect(ibv_dealloc_mw(w.mw[i].mw), 0);
@@ -351,6 +405,9 @@ void objects_end(void)
 	for (uint32_t i = 0; i < AHS; i++)
 		if (w.ah[i].ah != NULL)
 			expect(ibv_destroy_ah(w.ah[i].ah), 0);
+	for (uint32_t i = 0; i < XRCDS; i++)
+		if (w.xrcd[i].xrcd != NULL)
+			expect(ibv_close_xrcd(w.xrcd[i].xrcd), 0);
 	cqs_end();
 	for (uint32_t i = 0; i < PDS; i++)
 		if (w.pd[i].pd != NULL)
