@@ -405,9 +405,10 @@
 #define LIMIT_RS_UDP_BURST	     64 /* UDP datagrams that are read at once */
 
 /* The memory that both sides of the control socket map, and their messages. */
-#define LIMIT_ARENA_BYTES   (UINT64_C(8) << 30) /* sparse: only touched pages use memory */
-#define LIMIT_COMMAND_BYTES 4096u /* one control message */
-#define LIMIT_COMMAND_FDS   20u /* descriptors with one control message */
+#define LIMIT_ARENA_BYTES	(UINT64_C(8) << 30) /* sparse: only touched pages use memory */
+#define LIMIT_COMMAND_BYTES	4096u /* one control message */
+#define LIMIT_COMMAND_FDS	20u /* descriptors with one control message */
+#define LIMIT_COMMANDS_IN_A_ROW 4u /* commands of a program, before the others have their turn */
 
 #define LIMIT_CLIENT_DM_BYTES (2 * LIMIT_DM_BYTES) /* including what it imports */
 
