@@ -110,16 +110,30 @@ static int take_reply(struct context *c, struct qp *qp, const struct reply_creat
 	return error;
 }
 
-int qp_destroy_in_engine(struct context *c, uint32_t handle)
+int qp_destroy_in_engine(struct context *c, uint32_t handle, uint32_t *sent)
 {
 	struct request_handle request = { .handle = handle };
 	struct reply_destroy reply;
+	int error;
 
+	*sent = UINT32_MAX;
 	if (c->closed)
 		return 0;
-	return destroy_error(c, attachment_command(c->attachment, COMMAND_DESTROY_QP, &request.h,
-						   sizeof(request), &reply.h, sizeof(reply), NULL,
-						   NULL));
+	error = attachment_command(c->attachment, COMMAND_DESTROY_QP, &request.h, sizeof(request),
+				   &reply.h, sizeof(reply), NULL, NULL);
+	if (error == 0)
+		*sent = reply.events;
+	return destroy_error(c, error);
+}
+
+/*
+ * Usually there were no events, and to look for them would cost two system calls. The engine reads
+ * the count of an XRC target before the last event may be sent.
+ */
+void qp_withdraw_events(struct context *c, const struct qp *qp, uint32_t sent)
+{
+	if (sent != qp->object.async_delivered || qp->xrcd != NULL)
+		events_withdraw(c);
 }
 
 /* Visits the objects that a queue pair refers to. An XRC target refers only to its XRC domain. */
@@ -163,6 +177,7 @@ void qp_leave(struct qp *qp)
 int qp_bring_up(struct context *c, struct qp *qp)
 {
 	struct reply_create_qp reply;
+	uint32_t sent;
 	int error = verbs_object_enter(&qp->object, VERBS_OBJECT_QP);
 
 	if (error != 0)
@@ -178,7 +193,7 @@ int qp_bring_up(struct context *c, struct qp *qp)
 		error = cq_add_qp(cq_of(qp->init.recv_cq), qp);
 	if (error != 0) {
 		qp_leave(qp);
-		qp_destroy_in_engine(c, reply.handle);
+		qp_destroy_in_engine(c, reply.handle, &sent);
 	}
 	return error;
 }
@@ -340,16 +355,17 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct context *c = context_of(ibv->context);
 	struct qp *qp = qp_of(ibv);
+	uint32_t sent;
 	int error;
 
 	if (qp->rss != 0)
 		return raw_destroy_rss_qp(qp);
-	error = qp_destroy_in_engine(c, qp->handle);
+	error = qp_destroy_in_engine(c, qp->handle, &sent);
 	if (error != 0)
 		return error;
 	verbs_object_leave(&qp->object);
 	if (!qp->stale) {
-		events_withdraw(c);
+		qp_withdraw_events(c, qp, sent);
 		events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 			    qp->object.async_delivered);
 	}

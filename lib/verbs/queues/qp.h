@@ -22,13 +22,17 @@ void path_to_engine(struct qp_path *p, const struct ibv_ah_attr *a);
  *	qp_fill			sets its members
  *	qp_bring_up		creates it in the engine and adds it to its CQs and other objects;
  *				0 or an errno, and then only qp_free_parts is needed
- *	qp_destroy_in_engine	destroys it there; 0 or an errno
+ *	qp_destroy_in_engine	destroys it there; 0 or an errno. *sent: how many asynchronous
+ *				events the engine sent for it; UINT32_MAX: that is unknown
+ *	qp_withdraw_events	takes back those that nobody has received. The queue pair is
+ *				destroyed in the engine and has left the objects (verbs_object_leave)
  *	qp_leave		takes it out of its CQs and other objects
  *	qp_free_parts		frees what it points to, but not the struct
  */
 void qp_fill(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *init);
 int qp_bring_up(struct context *c, struct qp *qp);
-int qp_destroy_in_engine(struct context *c, uint32_t handle);
+int qp_destroy_in_engine(struct context *c, uint32_t handle, uint32_t *sent);
+void qp_withdraw_events(struct context *c, const struct qp *qp, uint32_t sent);
 void qp_leave(struct qp *qp);
 void qp_free_parts(struct qp *qp);
 /*

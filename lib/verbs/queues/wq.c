@@ -132,13 +132,14 @@ static int destroy_wq(struct ibv_wq *ibv)
 {
 	struct context *c = context_of(ibv->context);
 	struct wq *wq = wq_of(ibv);
-	int error = qp_destroy_in_engine(c, wq->qp.handle);
+	uint32_t sent;
+	int error = qp_destroy_in_engine(c, wq->qp.handle, &sent);
 
 	if (error != 0)
 		return error;
 	verbs_object_leave(&wq->qp.object);
 	if (!wq->qp.stale) {
-		events_withdraw(c);
+		qp_withdraw_events(c, &wq->qp, sent);
 		events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 			    wq->qp.object.async_delivered);
 	}

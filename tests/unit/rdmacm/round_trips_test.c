@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How many commands a connection costs its programs, each of which waits for the engine. This program's
- * sendmsg is called instead of libc's.
+ * How many commands a connection costs its programs, each of which waits for the engine, and how often
+ * a program looks for events. This program's sendmsg and recv are called instead of libc's.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -24,6 +24,15 @@ __attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msgh
 	if (m->msg_iov[0].iov_len >= sizeof(*q) && q->magic == COMMAND_MAGIC)
 		commands++;
 	return syscall(SYS_sendmsg, fd, m, flags);
+}
+
+static uint32_t looks; /* at messages that stay */
+
+__attribute__((visibility("default"))) ssize_t recv(int fd, void *octets, size_t n, int flags)
+{
+	if ((flags & MSG_PEEK) != 0)
+		looks++;
+	return syscall(SYS_recvfrom, fd, octets, n, flags, NULL, NULL);
 }
 
 /* The commands since the last call. */
@@ -97,9 +106,11 @@ Test(round_trips, of_a_connection)
 	cr_assert_eq(rdma_disconnect(called), 0);
 	pass_end(e.channel, 0);
 	cr_expect_leq(count(), 2, "disconnect, twice");
+	looks = 0;
 	finish(caller);
 	finish(called);
 	cr_expect_leq(count(), 4, "destroy_qp and destroy_id, twice");
+	cr_expect_eq(looks, 0, "the engine sent no asynchronous event");
 
 	rdma_destroy_id(listener);
 	rdma_destroy_event_channel(e.channel);
