@@ -157,6 +157,15 @@ static uint64_t chunk_allocate(struct arena *a, uint32_t size)
 	return offset;
 }
 
+/*
+ * The only page with room stays for the next chunk of its size. Otherwise a program that makes and
+ * destroys one object again and again would get a new page from the kernel each time.
+ */
+static bool is_spare(const struct arena *a, uint32_t page, uint32_t size)
+{
+	return a->cut[size] == page && a->page[page].next == NOBODY;
+}
+
 static void chunk_free(struct arena *a, uint64_t offset, uint32_t size)
 {
 	uint32_t page = (uint32_t)(offset >> PAGE_SHIFT);
@@ -167,7 +176,7 @@ static void chunk_free(struct arena *a, uint64_t offset, uint32_t size)
 	a->page[page].chunks &= ~(UINT64_C(1) << chunk);
 	if (was_full)
 		list_enter(a, &a->cut[size], page);
-	if (a->page[page].chunks == 0) {
+	if (a->page[page].chunks == 0 && !is_spare(a, page, size)) {
 		list_leave(a, &a->cut[size], page);
 		pages_free(a, page, 0);
 	}

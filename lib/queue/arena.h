@@ -98,8 +98,8 @@ void *arena_base(const struct arena *a);
  */
 uint64_t arena_allocate(struct arena *a, size_t octets);
 /*
- * Frees a range and drops its pages. `octets`: the number that was allocated. Offset 0 does
- * nothing.
+ * Frees a range and drops its pages, except that one page for small ranges of each size may stay.
+ * `octets`: the number that was allocated. Offset 0 does nothing.
  */
 void arena_free(struct arena *a, uint64_t offset, size_t octets);
 

@@ -90,6 +90,42 @@ Test(arena, ranges_do_not_overlap_and_are_freed_completely)
 	arena_destroy(a);
 }
 
+static uint64_t pages_in_use(const struct arena *a)
+{
+	struct stat st;
+
+	cr_assert_eq(fstat(arena_fd(a), &st), 0);
+	return (uint64_t)st.st_blocks / 8; /* of 512 octets */
+}
+
+/* The next object of a program needs no new page, however many it had: the others are given back. */
+Test(arena, one_page_for_each_small_size_stays)
+{
+	enum {
+		MANY = 100
+	};
+	struct arena *a = arena_create_shared("uroce-test");
+	uint64_t before = pages_in_use(a), offset[MANY];
+
+	for (size_t octets = 64; octets <= 2048; octets *= 2) {
+		for (uint32_t i = 0; i < MANY; i++) {
+			offset[i] = arena_allocate(a, octets);
+			cr_assert_neq(offset[i], 0);
+		}
+		for (uint32_t i = 0; i < MANY; i++)
+			arena_free(a, offset[i], octets);
+		cr_expect_eq(pages_in_use(a), ++before, "%zu octets", octets);
+		offset[0] = arena_allocate(a, octets);
+		memset(arena_at(a, offset[0]), 1, octets);
+		arena_free(a, offset[0], octets);
+		offset[1] = arena_allocate(a, octets);
+		cr_expect_eq(offset[1], offset[0]);
+		cr_expect_eq(((uint8_t *)arena_at(a, offset[1]))[octets - 1], 0);
+		arena_free(a, offset[1], octets);
+	}
+	arena_destroy(a);
+}
+
 Test(arena, nonsense_is_refused)
 {
 	struct arena *a = arena_create_private();
