@@ -208,9 +208,9 @@ static void modify(struct mix *m, struct mix_qp *q, struct ibv_qp_attr *a, int m
 		mix_fail(m, q, "to state %d: %s", a->qp_state, strerror(error));
 }
 
-void mix_to_error(struct mix *m, struct mix_qp *q)
+void mix_to_state(struct mix *m, struct mix_qp *q, enum ibv_qp_state state)
 {
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_ERR };
+	struct ibv_qp_attr a = { .qp_state = state };
 
 	modify(m, q, &a, 0);
 }
@@ -255,7 +255,7 @@ static enum ibv_mtu mtu_code(uint32_t octets)
 	return mtu;
 }
 
-/* Seven repetitions mean "for ever" to rxe. */
+/* Seven repetitions mean "for ever" to rxe. Six take 7 s: an emulated guest may get no processor for 2 s. */
 static void to_rts(struct mix *m, struct mix_qp *q)
 {
 	enum ibv_qp_type type = mix_type(q->number);
@@ -281,7 +281,7 @@ static void to_rts(struct mix *m, struct mix_qp *q)
 	modify(m, q, &a, mask);
 	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
 				  .sq_psn = q->here.psn,
-				  .timeout = 16,
+				  .timeout = 18,
 				  .retry_cnt = 6,
 				  .rnr_retry = 7,
 				  .max_rd_atomic = (uint8_t)(1 + mix_roll(m, 8)) };

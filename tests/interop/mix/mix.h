@@ -96,7 +96,7 @@ void mix_open(struct mix *m);
 void mix_tell(struct mix *m, const void *what, size_t length);
 void mix_hear(struct mix *m, void *what, size_t length);
 void mix_prepare_round(struct mix *m);
-void mix_to_error(struct mix *m, struct mix_qp *q);
+void mix_to_state(struct mix *m, struct mix_qp *q, enum ibv_qp_state state);
 
 /* traffic.c */
 void mix_run_round(struct mix *m);

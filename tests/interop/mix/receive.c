@@ -94,8 +94,8 @@ static void check_flags(struct mix *m, struct mix_qp *q, const struct ibv_wc *wc
 {
 	bool imm = op->opcode == IBV_WR_SEND_WITH_IMM || op->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 	bool inv = op->opcode == IBV_WR_SEND_WITH_INV;
-	/* rxe hands the kernel's number of this flag to the program */
-	unsigned int with_inv = m->is_ours ? IBV_WC_WITH_INV : IBV_WC_IP_CSUM_OK;
+	/* rxe hands the kernel's number of this flag to the program, or it translates the number */
+	unsigned int with_inv = IBV_WC_WITH_INV | (m->is_ours ? 0u : IBV_WC_IP_CSUM_OK);
 	enum ibv_wc_opcode opcode =
 		op->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
 
