@@ -179,8 +179,11 @@ static pid_t lcore_thread(void)
 	return tid;
 }
 
-/* Those that attach while it stays where it is, and those that it moves under. */
-Test(running, programs_are_told_where_the_lcore_runs)
+/*
+ * Those that attach while it stays where it is, and those that it moves under. It has longer than ENOUGH_MS, so that it
+ * says what is wrong.
+ */
+Test(running, programs_are_told_where_the_lcore_runs, .timeout = 200)
 {
 	struct reader early, late;
 	cpu_set_t all;
