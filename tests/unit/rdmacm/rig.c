@@ -5,8 +5,30 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <time.h>
 
 #include "rig.h"
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+uint64_t wait_end(void)
+{
+	return now_ms() + WAIT_SECONDS * 1000;
+}
+
+bool nap_before(uint64_t end)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+
+	nanosleep(&nap, NULL);
+	return now_ms() < end;
+}
 
 struct sockaddr *address(struct sockaddr_in *a, const char *text, uint16_t port)
 {

@@ -15,6 +15,14 @@
 #define OWN_ADDRESS  "127.0.0.1" /* the engine's: with_engine.sh */
 #define WAIT_SECONDS 20 /* for an event that must come */
 
+/*
+ * A loop that waits for what must come ends by the clock: on a busy machine a nap can take much longer than it
+ * should.
+ */
+uint64_t wait_end(void);
+/* Naps for 1 ms. False: the end is over. */
+bool nap_before(uint64_t end);
+
 /* The call returns -1 with this errno. */
 #define FAILS(call, error)                                                                    \
 	do {                                                                                  \

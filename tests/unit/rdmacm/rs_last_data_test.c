@@ -90,8 +90,8 @@ static void *shut_and_close(void *argument)
 static pthread_t begin_late_data(void)
 {
 	static const uint8_t octets[LONG];
-	const struct timespec nap = { .tv_nsec = 1000000 };
 	struct pollfd p = { .fd = called, .events = POLLRDHUP };
+	uint64_t end_of_wait;
 	pthread_t thread;
 	int data;
 
@@ -99,11 +99,9 @@ static pthread_t begin_late_data(void)
 	cr_assert_eq(rsend(called, octets, LONG, MSG_DONTWAIT), LONG);
 	data = held_count;
 	cr_assert_eq(pthread_create(&thread, NULL, shut, NULL), 0);
-	for (int i = 0; i < WAIT_SECONDS * 1000; i++) {
-		if (__atomic_load_n(&held_count, __ATOMIC_ACQUIRE) > data)
-			break;
-		nanosleep(&nap, NULL);
-	}
+	end_of_wait = wait_end();
+	while (__atomic_load_n(&held_count, __ATOMIC_ACQUIRE) == data && nap_before(end_of_wait))
+		;
 	cr_assert_eq(held_count, data + 1, "the end is not posted");
 	cr_assert_eq(rshutdown(s, SHUT_WR), 0, "%s", strerror(errno));
 	cr_assert_eq(rpoll(&p, 1, WAIT_SECONDS * 1000), 1, "the peer's end does not come");
@@ -173,37 +171,42 @@ Test(rs_last_data, is_lost_and_rshutdown_says_so)
 
 static int (*poll_cq)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 static pthread_t reporter;
+static bool only_reporter;
 
-/* No other thread finds out. */
+/* From then on, no other thread finds out. */
 static int poll_for_one(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
-	return pthread_equal(pthread_self(), reporter) ? poll_cq(cq, n, wc) : 0;
+	if (__atomic_load_n(&only_reporter, __ATOMIC_ACQUIRE) &&
+	    !pthread_equal(pthread_self(), reporter))
+		return 0;
+	return poll_cq(cq, n, wc);
 }
 
 /* A call that finds no data returns the error, once. Before the failure it returns the peer's end. */
 static void report(void)
 {
-	const struct timespec nap = { .tv_nsec = 1000000 };
-	ssize_t n = 0;
+	uint64_t end_of_wait = wait_end();
 	uint8_t octet;
+	ssize_t n;
 
-	for (int i = 0; i < WAIT_SECONDS * 1000 && n == 0; i++) {
+	do
 		n = rrecv(called, &octet, 1, MSG_DONTWAIT);
-		nanosleep(&nap, NULL);
-	}
+	while (n == 0 && nap_before(end_of_wait));
 	cr_assert(n == -1 && errno == ECONNRESET, "the failure does not come: %zd, %m", n);
 	cr_assert_eq(rrecv(called, &octet, 1, MSG_DONTWAIT), 0, "it is reported twice");
 }
 
-Test(rs_last_data, is_lost_and_another_thread_has_heard_it_first)
+Test(rs_last_data, is_lost_and_another_thread_has_heard_it_first, .timeout = 200)
 {
 	struct ibv_qp_attr ends = { .qp_state = IBV_QPS_ERR };
-	pthread_t thread = begin_late_data();
+	pthread_t thread;
 	void *status;
 
 	reporter = pthread_self();
 	poll_cq = context->ops.poll_cq;
-	context->ops.poll_cq = poll_for_one;
+	context->ops.poll_cq = poll_for_one; /* before there is a thread that calls it */
+	thread = begin_late_data();
+	__atomic_store_n(&only_reporter, true, __ATOMIC_RELEASE);
 	cr_assert_eq(ibv_modify_qp(slow, &ends, IBV_QP_STATE), 0);
 	let_go();
 	report();
