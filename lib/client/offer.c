@@ -2,6 +2,7 @@
 #include "client/offer.h"
 
 #include <sched.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "config/limits.h"
@@ -24,6 +25,23 @@ static bool lcore_waits_here(const struct client_page *page, uint32_t lcores)
 	return false;
 }
 
+/*
+ * Each switch away from a thread that could run on counts, so an unchanged count says that the yield
+ * gave the processor to nobody. If the count changed by preemption, the next yield tells.
+ */
+static bool yield_in_vain(void)
+{
+	static __thread long before;
+	struct rusage usage;
+	bool in_vain;
+
+	sched_yield();
+	getrusage(RUSAGE_THREAD, &usage);
+	in_vain = usage.ru_nivcsw == before;
+	before = usage.ru_nivcsw;
+	return in_vain;
+}
+
 /* The kernel adds the thread's timer slack, which is 50 us by default. */
 static void sleep_a_moment(void)
 {
@@ -36,8 +54,10 @@ static void sleep_a_moment(void)
 
 void offer_core(const struct client_page *page, uint32_t lcores, bool crowded)
 {
-	if (lcore_waits_here(page, lcores))
-		sleep_a_moment();
-	else if (crowded)
+	if (lcore_waits_here(page, lcores)) {
+		if (yield_in_vain())
+			sleep_a_moment();
+	} else if (crowded) {
 		sched_yield();
+	}
 }

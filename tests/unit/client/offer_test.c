@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A thread that polls in vain sleeps for an lcore that waits for its processor, and yields to others. */
+/* A thread that polls in vain yields to others, and sleeps for an lcore that waits for its processor. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "client/offer.h"
@@ -15,9 +16,12 @@ static struct client_page page;
 static uint32_t yields, sleeps;
 static int processor;
 static int cancel_state; /* while it slept */
+static bool is_alone; /* in its group of the scheduler */
+static long switches;
 
 int __wrap_sched_getcpu(void);
 int __wrap_sched_yield(void);
+int __wrap_getrusage(__rusage_who_t who, struct rusage *usage);
 int __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *t,
 			   struct timespec *left);
 
@@ -29,6 +33,14 @@ int __wrap_sched_getcpu(void)
 int __wrap_sched_yield(void)
 {
 	yields++;
+	switches += !is_alone;
+	return 0;
+}
+
+int __wrap_getrusage(__rusage_who_t who, struct rusage *usage)
+{
+	cr_expect_eq(who, RUSAGE_THREAD);
+	*usage = (struct rusage){ .ru_nivcsw = switches };
 	return 0;
 }
 
@@ -45,6 +57,7 @@ static void begin(void)
 {
 	page = (struct client_page){ 0 };
 	processor = HERE;
+	is_alone = true;
 	yields = sleeps = 0;
 }
 
@@ -63,9 +76,19 @@ Test(offer, an_lcore_that_ran_here_last_is_slept_for)
 	for (uint32_t i = 0; i < LCORES; i++) {
 		begin();
 		page.lcore[i].processor = HERE + 1;
-		expect(true, 0, 1);
-		expect(false, 0, 1);
+		expect(true, 1, 1);
+		expect(false, 1, 1);
 	}
+}
+
+Test(offer, an_lcore_that_a_yield_may_let_run_is_not_slept_for)
+{
+	page.lcore[0].processor = HERE + 1;
+	is_alone = false;
+	for (uint32_t i = 0; i < 3; i++)
+		expect(true, 1, 0);
+	is_alone = true;
+	expect(true, 1, 1);
 }
 
 Test(offer, an_lcore_that_sleeps_needs_no_processor)
@@ -99,7 +122,7 @@ Test(offer, the_sleeping_thread_cannot_be_cancelled)
 	int state;
 
 	page.lcore[0].processor = HERE + 1;
-	expect(true, 0, 1);
+	expect(true, 1, 1);
 	cr_expect_eq(cancel_state, PTHREAD_CANCEL_DISABLE, "it may be cancelled in its sleep");
 	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
 	cr_expect_eq(state, PTHREAD_CANCEL_ENABLE, "it may not be cancelled afterwards");
