@@ -186,7 +186,7 @@ static uint64_t most(const struct path *p)
 
 static uint64_t least(const struct path *p)
 {
-	if (!hosts_are_late(p) || p->lossy)
+	if (!hosts_are_late(p))
 		return LIMIT_PATH_LEAST;
 	return MIN_OF(p->full ? LIMIT_PATH_HOSTS : LIMIT_PATH_FLOOR, most(p));
 }
