@@ -232,7 +232,8 @@ static bool serve_one(struct connection *n, bool *more)
 	going_on = execute(n, &call);
 	if (going_on && n->owed != NULL)
 		listen_or_not(n);
-	*more = n->owed == NULL && n->parked == NULL;
+	/* A reply with descriptors has just been sent, so the program has no next request yet. */
+	*more = n->owed == NULL && n->parked == NULL && !n->last_has_descriptors;
 	return going_on;
 }
 

@@ -153,3 +153,27 @@ Test(exchange, others_have_their_turn)
 	close(eager);
 	close(modest);
 }
+
+/* A reply with descriptors that the program has not read yet keeps no request waiting that comes after it. */
+Test(exchange, goes_on_after_descriptors)
+{
+	struct request_empty q = { .h = { COMMAND_MAGIC, COMMAND_VERSION, COMMAND_CM_CREATE_CHANNEL,
+					  sizeof(q), 1 } };
+	int fd = attach();
+	uint8_t reply[256];
+	ssize_t got = -1;
+
+	close_gate();
+	cr_assert_eq(send(fd, &q, sizeof(q), MSG_NOSIGNAL), (ssize_t)sizeof(q));
+	for (int i = 0; i < STEPS && got < 0; i++) {
+		step();
+		got = recv(fd, reply, sizeof(reply), MSG_PEEK | MSG_DONTWAIT);
+	}
+	cr_assert_geq(got, (ssize_t)sizeof(struct command_reply));
+	cr_expect_eq(((struct command_reply *)reply)->error, 0);
+	recv(fd, reply, sizeof(reply), 0); /* without the descriptor */
+	request(fd, 1);
+	step();
+	cr_expect_eq(take_replies(fd, 0), 1, "the request waits");
+	close(fd);
+}
