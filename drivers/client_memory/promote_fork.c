@@ -293,7 +293,7 @@ static void fork_child(void)
 	promote_state.parts = 0;
 	promote_forget_left();
 	promote_peer_forget();
-	/* A program that has promoted nothing needs neither; that of smaps keeps /proc from being unmounted. */
+	/* A program that has promoted nothing needs neither. An open smaps keeps /proc from being unmounted. */
 	if (promote_state.ready) {
 		maps_keep();
 		take_spare();
