@@ -174,7 +174,7 @@ static int put_socket_at(int fd, const void *message, size_t octets)
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	cr_assert_eq(dup2(pair[0], fd), fd);
 	close(pair[0]);
-	cr_assert_eq(send(pair[1], message, octets, 0), octets);
+	cr_assert_eq(send(pair[1], message, octets, 0), (ssize_t)octets);
 	return pair[1];
 }
 
