@@ -81,6 +81,16 @@ static uint8_t *pages(size_t length)
 	return p;
 }
 
+/* Where the kernel maps nothing by itself, so these pages stay gone after munmap(). */
+static uint8_t *pages_apart(size_t length)
+{
+	uint8_t *p = mmap((void *)(uintptr_t)0x20000000, length, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	cr_assert_neq(p, MAP_FAILED);
+	return p;
+}
+
 /* ---- re-registration ---- */
 
 Test(memory, wrong_changes_leave_the_region_unchanged)
@@ -89,7 +99,7 @@ Test(memory, wrong_changes_leave_the_region_unchanged)
 	struct ibv_pd *foreign = ibv_alloc_pd(other);
 	struct ibv_mr *mr = ibv_reg_mr(e.pd, pages(4096), 4096, ALL);
 	uint8_t *closed = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint8_t *gone = pages(4096);
+	uint8_t *gone = pages_apart(4096);
 	struct {
 		const char *what;
 		int flags;
