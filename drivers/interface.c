@@ -163,7 +163,7 @@ static int address_class(const struct gid *g)
 {
 	if (gid_is_ipv4(g))
 		return 1;
-	return g->octet[0] == 0xfe && (g->octet[1] & 0xc0) == 0x80 ? 0 : 2;
+	return gid_is_link_local(g) ? 0 : 2;
 }
 
 /*

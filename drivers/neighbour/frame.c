@@ -30,11 +30,6 @@ struct gid gid_of_ipv4(const void *octets)
 	return g;
 }
 
-bool gid_is_link_local(const struct gid *g)
-{
-	return g->octet[0] == 0xfe && (g->octet[1] & 0xc0) == 0x80;
-}
-
 bool gid_is_unspecified(const struct gid *g)
 {
 	static const struct gid any;

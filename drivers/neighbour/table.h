@@ -97,7 +97,6 @@ bool mac_is_multicast(const struct mac *m);
 bool mac_is_zero(const struct mac *m);
 bool mac_equal(const struct mac *a, const struct mac *b);
 struct gid gid_of_ipv4(const void *octets);
-bool gid_is_link_local(const struct gid *g);
 bool gid_is_unspecified(const struct gid *g);
 
 /* Our address on target's subnet, or NULL. */

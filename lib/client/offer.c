@@ -32,7 +32,7 @@ static bool lcore_waits_here(const struct client_page *page, uint32_t lcores)
 static bool yield_in_vain(void)
 {
 	static __thread long before;
-	struct rusage usage;
+	struct rusage usage = { 0 }; /* some sandboxes refuse the call */
 	bool in_vain;
 
 	sched_yield();

@@ -3,7 +3,7 @@
  * A thread that polls in vain offers its core, because an lcore may need it.
  *
  * sched_yield(2) lets other threads of the same group of the scheduler run: of the same cgroup, and
- * with the kernel's autogroups of the same session. Engine and program are seldom in one group. So
+ * with the kernel's autogroups of the same session. Engine and program often are in two groups. So
  * a thread on whose processor an lcore waits sleeps for a moment if its yield let no thread run. Nothing
  * can come from that lcore before it runs.
  */

@@ -42,6 +42,12 @@ static inline bool gid_is_ipv4(const struct gid *g)
 	return memcmp(g->octet, prefix, 12) == 0;
 }
 
+/* fe80::/10 (RFC 4291 2.4). */
+static inline bool gid_is_link_local(const struct gid *g)
+{
+	return g->octet[0] == 0xfe && (g->octet[1] & 0xc0) == 0x80;
+}
+
 /* ff00::/8, or 224.0.0.0/4 */
 static inline bool gid_is_multicast(const struct gid *g)
 {

@@ -57,11 +57,6 @@ static struct gid link_local(const struct mac *m)
 	return g;
 }
 
-static bool is_link_local(const struct gid *g)
-{
-	return g->octet[0] == 0xfe && (g->octet[1] & 0xc0) == 0x80;
-}
-
 static bool gid_of_sockaddr(const struct sockaddr *a, struct gid *g)
 {
 	memset(g, 0, sizeof(*g));
@@ -74,7 +69,7 @@ static bool gid_of_sockaddr(const struct sockaddr *a, struct gid *g)
 		return false;
 	memcpy(g->octet, &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr, 16);
 	/* Link-local addresses of other interfaces do not belong to this device. */
-	return !is_link_local(g);
+	return !gid_is_link_local(g);
 }
 
 /*
@@ -106,7 +101,7 @@ static bool list_of_host(struct gid_list *l)
 static void list_of_port(struct gid_list *l, const struct port *p, bool all)
 {
 	for (uint32_t i = 0; i < p->addresses; i++)
-		if (all || is_link_local(&p->address[i].gid))
+		if (all || gid_is_link_local(&p->address[i].gid))
 			list_add(l, &p->address[i].gid);
 }
 
