@@ -95,6 +95,11 @@ PROGRAMS = [
     ("long-send-8B", "ib_send_bw -s 8 -n 300000"),
 ]
 
+# Every program of perftest runs at least once without CALM_CLOCK: here.
+AS_THEY_ARE_PLACE = ("same", "v4")
+AS_THEY_ARE = {"read-8MiB", "send-8MiB", "atomic-add", "write-64qp-both", "write-lat-inline", "read-lat-all",
+               "send-lat-inline", "atomic-lat"}
+
 # With --quick (and in ./check) these run on the places of QUICK_PLACES; each option of the programs is among
 # them. On the other places those of OTHER_PLACES_PROGRAMS run: what the address family, a longer MTU or
 # another port changes in a packet is the same for all programs.

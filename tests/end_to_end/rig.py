@@ -24,6 +24,10 @@ GUARD = pathlib.Path(__file__).resolve().parent / "guard.py"
 ADDRESS = {"a": ("10.7.0.1", "fd07::1"), "b": ("10.7.0.2", "fd07::2")}
 CONTROL = {"a": "10.8.0.1", "b": "10.8.0.2"}  # for the programs' own TCP connection
 
+# What a program of perftest loads, so that it sleeps where it measures the processor's clock (calm_clock.c).
+CALM_CLOCK = "tests/end_to_end/libcalm-clock.so"
+PERFTEST = re.compile(r"ib_\w+_(bw|lat)$")
+
 
 class Failure(Exception):
     """A failure, described in one line."""
@@ -208,6 +212,7 @@ class Rig:
         self.place = {}  # a side that uses the namespace of another one
         self.next_port = 18600
         self.tools = copy_tools(build, self.folder)
+        self.calm = True  # whether CALM_CLOCK is loaded
 
     def __enter__(self):
         return self
@@ -317,6 +322,8 @@ class Rig:
         """Starts an unmodified program on this side's engine."""
         run = [str(self.tools / "apps/uroce"), "run", "--quiet", "--socket", self.socket(side),
                *options, "--"]
+        if self.calm and PERFTEST.match(str(words[0])):
+            env = {"LD_PRELOAD": str(self.tools / CALM_CLOCK), **(env or {})}
         return Process(self, name or f"{words[0]}-{side}",
                        [*self.inside(side), *wrapper, *run, *words], env)
 
@@ -324,7 +331,7 @@ class Rig:
 def copy_tools(build, folder):
     """Copies programs for other users, who may not be able to read the checkout."""
     tools = folder / "build"
-    for source in [build / "apps/uroce", *build.glob("lib/**/*.so*")]:
+    for source in [build / "apps/uroce", build / CALM_CLOCK, *build.glob("lib/**/*.so*")]:
         if source.is_file():
             target = tools / source.relative_to(build)
             target.parent.mkdir(parents=True, exist_ok=True)

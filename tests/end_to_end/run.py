@@ -55,7 +55,11 @@ class Case:
 def program_case(place, family, name, line):
     def run(rig):
         words = line.format(mtu=rig.mtu, mgid=programs.MGID[family]).split()
-        return programs.run_pair(rig, words, family)
+        rig.calm = not ((place, family) == cases.AS_THEY_ARE_PLACE and name in cases.AS_THEY_ARE)
+        try:
+            return programs.run_pair(rig, words, family)
+        finally:
+            rig.calm = True
     full_name = f"{place}/{family}/{name}"
     quick = cases.QUICK if (place, family) in cases.QUICK_PLACES else cases.OTHER_PLACES_PROGRAMS
     return Case(full_name, place, run, name in quick or full_name in cases.QUICK_ALL_SIZES)
