@@ -9,7 +9,8 @@ import time
 
 import rig as rigs
 from programs import figures, run_pair, run_pair_text, start_pair, table_rows
-from rig import ADDRESS, Failure, Process, case_of, wait_until
+from rig import ADDRESS, Failure, Process, case_of
+from wires import await_octets
 
 CASES = []
 case = case_of(CASES)
@@ -151,8 +152,7 @@ def neighbour_moves(build):
         moved = time.monotonic()
         for words in (("down",), ("address", new), ("up",)):
             rig.ip("b", "link", "set", "wire", *words)
-        wait_until(f"datagrams to {new}", 20,
-                   lambda: path.exists() and rigs.sh("tshark", "-r", str(path), check=False), 0.2)
+        await_octets(f"datagrams to {new}", path, bytes.fromhex(new.replace(":", "")))
         took = time.monotonic() - moved
         if not sender.alive():
             raise Failure(f"the sender ended: {sender.tail()}")

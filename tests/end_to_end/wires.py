@@ -3,6 +3,7 @@
 
 import re
 import signal
+import socket
 import subprocess
 import sys
 
@@ -248,8 +249,13 @@ def datagrams(family):
     return run
 
 
-JOINED, LEFT = "4", "3"  # CHANGE_TO_EXCLUDE_MODE, CHANGE_TO_INCLUDE_MODE
+JOINED, LEFT = 4, 3  # CHANGE_TO_EXCLUDE_MODE, CHANGE_TO_INCLUDE_MODE
 GROUP = {"v4": "239.7.8.9", "v6": "ff15::708:90a"}  # MGID's
+
+
+def await_octets(what, path, octets):
+    """Waits for them in a capture that is being written: a start of tshark costs 0.4 s of a processor."""
+    wait_until(what, 20, lambda: path.exists() and octets in path.read_bytes(), 0.05)
 
 
 def joins_by_verbs(rig, family, _reported):
@@ -276,20 +282,18 @@ def tells_of_groups(rig, join=joins_by_verbs):
             "igmp" if family == "v4" else "ip6[6] == 0"])
         capture.expect("File: ", 20)
         wanted = GROUP[family]
+        group = socket.inet_pton(socket.AF_INET if family == "v4" else socket.AF_INET6, wanted)
 
-        def records():
-            # the file is read while it is being written, block by block
-            text = subprocess.run(["tshark", "-r", str(path), "-Y", protocol, "-V"],
-                                  capture_output=True, text=True, timeout=60).stdout
-            found = re.findall(r"Record Type: .*?\((\d)\).*?Multicast Address: (\S+)", text, re.S)
-            return {kind for kind, address in found if address == wanted}
-
-        def reported(kind):
-            wait_until(f"report {kind} about {wanted}", 20, lambda: kind in records(), 0.3)
+        def reported(kind):  # a record of IGMPv3 and of MLDv2: its kind, no more data, no sources, the group
+            await_octets(f"report {kind} about {wanted}", path, bytes([kind, 0, 0, 0]) + group)
         join(rig, family, reported)
         reported(JOINED)
         reported(LEFT)
         capture.end()
+        text = sh("tshark", "-r", str(path), "-Y", protocol, "-V")
+        found = re.findall(r"Record Type: .*?\((\d)\).*?Multicast Address: (\S+)", text, re.S)
+        if missing := {(str(kind), wanted) for kind in (JOINED, LEFT)} - set(found):
+            raise Failure(f"tshark sees no {missing}")
         said.append(wanted)
     return "joined and left " + ", ".join(said)
 
@@ -311,12 +315,11 @@ def tells_of_solicited_nodes(rig):
     sh(*rig.inside("b"), "/usr/bin/python3", "-B", "-c", MLD_QUERY)
     wanted = "ff02::1:ff00:1"  # of fd07::1
 
-    def reported():
-        text = subprocess.run(["tshark", "-r", str(path), "-Y", "icmpv6.type == 143", "-V"],
-                              capture_output=True, text=True, timeout=60).stdout
-        return f"Multicast Address: {wanted}\n" in text
-    wait_until(f"a report of {wanted}", 20, reported, 0.3)
+    await_octets(f"a report of {wanted}", path, b"\0\0\0" + socket.inet_pton(socket.AF_INET6, wanted))
     capture.end()
+    text = sh("tshark", "-r", str(path), "-Y", "icmpv6.type == 143", "-V")
+    if f"Multicast Address: {wanted}\n" not in text:
+        raise Failure(f"tshark sees no report of {wanted}")
     return wanted
 
 
