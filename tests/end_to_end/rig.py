@@ -6,7 +6,6 @@ processes, each in a session of its own and killed by its id; files, in one fold
 a limit and says what did not come.
 """
 
-import contextlib
 import os
 import pathlib
 import re
@@ -17,7 +16,10 @@ import sys
 import tempfile
 import time
 
+from listening import listening
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+MARK = "UROCE_RIG"  # in the environment of every program of a rig: so the guard finds it, whenever we are killed
 GUARD = pathlib.Path(__file__).resolve().parent / "guard.py"
 
 # The addresses of the two engines on the wire.
@@ -82,8 +84,7 @@ class Process:
         with open(self.log, "wb") as out:
             self.popen = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out,
                                           stderr=subprocess.STDOUT, start_new_session=True,
-                                          env={**os.environ, **(env or {})},
-                                          preexec_fn=rig.guard.note_this_process)
+                                          env={**os.environ, **(env or {}), MARK: str(rig.folder)})
         rig.processes.append(self)
 
     @property
@@ -143,19 +144,15 @@ class Process:
 
     def await_listening(self, port, limit=20):
         """Waits until a TCP socket in the program's namespace listens on this port."""
-        def listening():
+        def listens():
             if not self.alive():
                 raise Failure(f"{self.name} ended with {self.popen.returncode} before it "
                               f"listened: {self.tail()}")
-            for table in ("tcp", "tcp6"):
-                try:
-                    lines = pathlib.Path(f"/proc/{self.pid}/net/{table}").read_text()
-                except OSError:
-                    continue
-                if re.search(rf":{port:04X} \S+ 0A ", lines):
-                    return True
-            return False
-        wait_until(f"{self.name} listening on TCP port {port}", limit, listening)
+            try:
+                return listening(self.pid, port)
+            except (FileNotFoundError, ProcessLookupError):
+                return False  # it has ended
+        wait_until(f"{self.name} listening on TCP port {port}", limit, listens)
 
     def end(self):
         if not self.alive():
@@ -173,7 +170,7 @@ class Guard:
     """A process that removes everything if this process is killed (guard.py)."""
 
     def __init__(self):
-        self.popen = subprocess.Popen([sys.executable, "-B", str(GUARD)], stdin=subprocess.PIPE,
+        self.popen = subprocess.Popen([sys.executable, "-ISB", str(GUARD)], stdin=subprocess.PIPE,
                                       text=True, start_new_session=True)
 
     def note(self, what, name=""):
@@ -181,11 +178,6 @@ class Guard:
             print(what, name, file=self.popen.stdin, flush=True)
         except BrokenPipeError:
             pass  # the guard was killed
-
-    def note_this_process(self):
-        """In the child that becomes a program: so the guard knows of all programs, whenever we are killed."""
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self.popen.stdin.fileno(), f"process {os.getpid()}\n".encode())
 
     def end(self):
         self.note("done")
@@ -203,6 +195,7 @@ class Rig:
         self.build = build
         self.guard = Guard()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"uroce-e2e-{os.getpid()}-"))
+        self.guard.note("mark", f"{MARK}={self.folder}")
         self.guard.note("folder", self.folder)
         self.folder.chmod(0o755)
         self.prefix = f"uroce{os.getpid()}x{Rig.serial}"

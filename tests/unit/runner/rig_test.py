@@ -1,0 +1,92 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: BSD-3-Clause
+"""What tests/end_to_end/rig.py promises: nothing stays behind a killed test, and waits see what they wait for.
+
+usage: rig_test.py BUILD
+"""
+
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+END_TO_END = pathlib.Path(__file__).resolve().parents[2] / "end_to_end"
+sys.path.insert(0, str(END_TO_END))
+
+from listening import listening  # noqa: E402
+
+# Each program prints its pid; `far` has left the session of the process that the rig started.
+KILLED = """
+import pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from rig import Process, Rig
+rig = Rig(pathlib.Path(sys.argv[2]))
+near = Process(rig, "near", ["sh", "-c", "echo $$; exec sleep 1000"])
+far = Process(rig, "far", ["setsid", "--wait", "sh", "-c", "echo $$; exec sleep 1000"])
+for process in (near, far):
+    process.expect(r"\\d+", 20)
+print(rig.folder, near.output().strip(), far.output().strip(), flush=True)
+sys.stdin.read()
+"""
+
+
+def runs(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Killed(unittest.TestCase):
+    def test_programs_and_files_go(self):
+        with subprocess.Popen([sys.executable, "-B", "-c", KILLED, str(END_TO_END), BUILD], text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as test:
+            folder, *pids = test.stdout.readline().split()
+            self.assertEqual([runs(pid) for pid in pids], [True, True])
+            test.kill()
+        end = time.monotonic() + 20
+        try:
+            while (left := [pid for pid in pids if runs(pid)]) or os.path.exists(folder):
+                self.assertLess(time.monotonic(), end, f"after 20 s there are still {left} and {folder}")
+                time.sleep(0.02)
+        finally:
+            for pid in filter(runs, pids):
+                os.kill(int(pid), signal.SIGKILL)
+
+
+class Listening(unittest.TestCase):
+    def test_sockets_of_both_families(self):
+        for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+            with socket.socket(family) as one:
+                one.bind((address, 0))
+                port = one.getsockname()[1]
+                self.assertFalse(listening(os.getpid(), port), "it is only bound")
+                one.listen()
+                self.assertTrue(listening(os.getpid(), port))
+                with socket.create_connection((address, port)) as other:
+                    self.assertFalse(listening(os.getpid(), other.getsockname()[1]), "it is only connected")
+            self.assertFalse(listening(os.getpid(), port), "it is closed")
+
+    @unittest.skipUnless(os.geteuid() == 0, "not root")
+    def test_a_namespace_of_its_own(self):
+        words = ["unshare", "--net", sys.executable, "-c", "import socket, sys\n"
+                 "one = socket.create_server(('0.0.0.0', 0))\n"
+                 "print(one.getsockname()[1], flush=True)\nsys.stdin.read()"]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+            port = int(program.stdout.readline())
+            namespace = os.readlink("/proc/thread-self/ns/net")
+            self.assertTrue(listening(program.pid, port))
+            self.assertFalse(listening(os.getpid(), port))
+            self.assertEqual(os.readlink("/proc/thread-self/ns/net"), namespace)
+            program.stdin.close()
+            program.wait(20)
+            self.assertRaises(FileNotFoundError, listening, program.pid, port)
+
+
+if __name__ == "__main__":
+    BUILD = sys.argv.pop()
+    unittest.main()
