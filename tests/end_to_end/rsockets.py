@@ -158,4 +158,4 @@ def cases():
                 yield (place, f"rsockets-{family}/{row[0]}",
                        lambda rig, f=family, r=row: run_datagrams(rig, f, r),
                        row[3])
-        yield place, "rsockets-v4/rcopy", lambda rig: rcopy(rig, 100 << 20), place == "same"
+        yield place, "rsockets-v4/rcopy", lambda rig: rcopy(rig, 16 << 20), place == "same"
