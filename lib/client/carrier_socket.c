@@ -305,6 +305,15 @@ static void name_program(char *name, size_t octets)
 	name[octets - 1] = '\0';
 }
 
+static const char *memory_advice(int error)
+{
+	if (error == ENOENT)
+		return "mount /proc there, open the device before chroot(2), or run the engine as "
+		       "root";
+	return "open the device before changing the user, call prctl(PR_SET_DUMPABLE, 1) after "
+	       "changing it, or run the engine as root";
+}
+
 /* HELLO once more, with a descriptor of our memory, for an engine that may not open it itself. */
 static int pass_memory(struct carrier_socket *s, struct request_hello *request,
 		       struct reply_hello *reply, struct carrier_descriptors *received)
@@ -315,11 +324,9 @@ static int pass_memory(struct carrier_socket *s, struct request_hello *request,
 	memory.fd[0] = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	if (memory.fd[0] < 0) {
 		error = errno;
-		client_warn(
-			"cannot open /proc/self/mem (%s), and the engine may not open it either: "
-			"open the device before changing the user, call "
-			"prctl(PR_SET_DUMPABLE, 1) after changing it, or run the engine as root",
-			strerror(error));
+		client_warn("cannot open /proc/self/mem (%s), and the engine may not open it "
+			    "either: %s",
+			    strerror(error), memory_advice(error));
 		return error;
 	}
 	error = socket_command(&s->c, COMMAND_HELLO, &request->h, sizeof(*request), &reply->h,

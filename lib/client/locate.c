@@ -17,7 +17,8 @@ static void add(struct locations *l, const char *folder, const char *file)
 	if (n > 0 && (uint32_t)n < LOCATE_PATH)
 		l->count++;
 	else
-		client_warn("socket path too long: %s%s", folder, file);
+		client_warn("socket path too long (limit %u octets): %s%s", LOCATE_PATH - 1, folder,
+			    file);
 }
 
 /* Anybody can make a folder in /tmp, so it must be ours and closed to other users. */

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "control/control.h"
@@ -18,7 +19,8 @@ static int open_ends(struct call *call, int *ours, int *theirs)
 	if (error == 0)
 		return 0;
 	account_give(&call->client->objects->account, RESOURCE_DESCRIPTORS, 1);
-	return call_fail(call, error, "the engine has no file descriptors left");
+	return call_fail(call, error, "the engine cannot create a pair of sockets: %s",
+			 strerror(error));
 }
 
 int channel_open(struct call *call, enum object_kind kind, uint32_t *handle, int *fd)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -36,7 +37,8 @@ static int context_open_ends(struct call *call, struct context *x)
 	int error = event_pair(&x->async_fd, &theirs);
 
 	if (error != 0)
-		return call_fail(call, error, "the engine has no file descriptors left");
+		return call_fail(call, error, "the engine cannot create a pair of sockets: %s",
+				 strerror(error));
 	token = token_create(call->engine, x);
 	if (token < 0) {
 		error = errno;

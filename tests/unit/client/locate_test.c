@@ -36,14 +36,19 @@ Test(locate, the_systems_engine_comes_before_the_users)
 Test(locate, a_path_that_no_socket_can_have_is_left_out)
 {
 	struct locations l;
-	char longer[200];
+	char longer[200], said[512] = "";
+	int ends[2];
 
 	memset(longer, 'x', sizeof(longer));
 	longer[0] = '/';
 	longer[sizeof(longer) - 1] = '\0';
 	setenv("UROCE_SOCKET", longer, 1);
+	cr_assert_eq(pipe(ends), 0);
+	cr_assert_eq(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
 	locate_engines(&l);
 	cr_assert_eq(l.count, 0);
+	cr_assert_gt(read(ends[0], said, sizeof(said) - 1), 0);
+	cr_expect_not_null(strstr(said, "limit 107 octets"), "%s", said);
 }
 
 /*

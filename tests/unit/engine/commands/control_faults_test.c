@@ -81,6 +81,21 @@ int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event
 	return __real_epoll_ctl(epoll, operation, fd, event);
 }
 
+static int socketless; /* the errno of socketpair(2), or 0 */
+
+int __real_socketpair(int domain, int type, int protocol, int fd[2]);
+int __wrap_socketpair(int domain, int type, int protocol, int fd[2]);
+
+int __wrap_socketpair(int domain, int type, int protocol, int fd[2])
+{
+	int error = __atomic_load_n(&socketless, __ATOMIC_RELAXED);
+
+	if (error == 0)
+		return __real_socketpair(domain, type, protocol, fd);
+	errno = error;
+	return -1;
+}
+
 TestSuite(control_faults, .init = control_rig_open, .fini = control_rig_close, .timeout = 60);
 
 /* The objects that the commands made, one after the other; later commands may use them. */
@@ -522,4 +537,37 @@ Test(control_faults, a_program_that_cannot_wake_the_lcores_is_refused)
 	expect_descriptors(descriptors);
 	expect_counts(0, 0, 0, 0);
 	expect_serving();
+}
+
+/* Missing memory and missing descriptors are different causes. */
+Test(control_faults, why_there_is_no_pair_of_sockets_is_said)
+{
+	const struct {
+		enum command what;
+		int error;
+	} cases[] = { { COMMAND_CREATE_CHANNEL, ENOBUFS },
+		      { COMMAND_CREATE_CHANNEL, EMFILE },
+		      { COMMAND_OPEN_CONTEXT, ENOBUFS } };
+	int fd, descriptors;
+	uint32_t context;
+
+	left = -1;
+	fd = attach();
+	context = open_context(fd);
+	descriptors = count_descriptors();
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct request_handle q = { .handle = context };
+		struct reply_handle r;
+
+		__atomic_store_n(&socketless, cases[i].error, __ATOMIC_RELAXED);
+		cr_expect_eq(ask(fd, cases[i].what, &q.h, request_size(cases[i].what), &r.h,
+				 sizeof(r), NULL, NULL),
+			     cases[i].error, "case %zu", i);
+		cr_expect_not_null(strstr(r.h.why, strerror(cases[i].error)), "case %zu: %s", i,
+				   r.h.why);
+	}
+	__atomic_store_n(&socketless, 0, __ATOMIC_RELAXED);
+	expect_descriptors(descriptors);
+	close(fd);
+	expect_counts(0, 0, 0, 0);
 }
