@@ -11,7 +11,6 @@ import json
 import os
 import pathlib
 import platform
-import re
 import shutil
 import signal
 import subprocess
@@ -20,7 +19,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
 
 from inside import connect  # noqa: E402
-from rig import Failure, Process, Skipped, sh, wait_until  # noqa: E402  (the path comes first)
+from kernel import kernel, module_files  # noqa: E402
+from rig import Failure, Process, Skipped, wait_until  # noqa: E402  (the path comes first)
 
 HERE = pathlib.Path(__file__).resolve().parent
 SERVER_PORT = 7471
@@ -62,7 +62,7 @@ exec chroot /new /usr/bin/python3 -B $server
 # take, half a second. So it comes before what runs beside it.
 FAVOUR = "-10"
 PROGRAMS = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static", "cpio": "cpio",
-            "modprobe": "kmod", "dpkg": "dpkg", "rdma": "iproute2", "tc": "iproute2",
+            "modprobe": "kmod", "dpkg-deb": "dpkg", "rdma": "iproute2", "tc": "iproute2",
             "ibv_rc_pingpong": "ibverbs-utils", "ib_write_bw": "perftest", "rping": "rdmacm-utils"}
 
 
@@ -80,62 +80,6 @@ def check_machine():
                       f"{platform.machine()}")
     if os.geteuid() != 0 or not os.path.exists("/dev/net/tun"):
         raise Skipped("this needs root and /dev/net/tun")
-
-
-def package_name():
-    """Debian's newest kernel package of this release that apt knows; None: it knows none."""
-    done = subprocess.run(["apt-cache", "depends", "linux-image-amd64"], capture_output=True,
-                          text=True, timeout=60)
-    found = re.search(r"Depends: (linux-image-\S+)", done.stdout)
-    return found and found[1]
-
-
-def download(tree, package):
-    """Downloads and unpacks the package; returns whether it is there."""
-    shutil.rmtree(tree, ignore_errors=True)
-    tree.mkdir(parents=True)
-    done = subprocess.run(["apt-get", "download", "-q", package], cwd=tree, capture_output=True,
-                          text=True, timeout=300)
-    found = list(tree.glob("*.deb"))
-    if done.returncode != 0 or not found:
-        return done.stderr.strip()[-200:] or "it is not there"
-    subprocess.run(["dpkg", "-x", found[0], tree], check=True, timeout=120)
-    found[0].unlink()
-    subprocess.run(["depmod", "-b", tree, package.removeprefix("linux-image-")], check=True,
-                   timeout=120)
-    (tree / "ready").touch()
-    return None
-
-
-def kernel(folder):
-    """Debian's kernel package, unpacked: (image, modules, release). It is downloaded once."""
-    package = package_name()
-    if package is None or not (folder / package / "ready").exists():
-        # apt's lists may be old or missing, as in a fresh container
-        wrong = "apt knows no linux-image-amd64" if package is None else download(folder / package,
-                                                                                  package)
-        if wrong:
-            subprocess.run(["apt-get", "-qq", "update"], capture_output=True, timeout=300)
-            package = package_name()
-            wrong = package and download(folder / package, package)
-        if package is None or wrong:
-            raise Failure(f"the guest's kernel, Debian's package {package or 'linux-image-amd64'}, "
-                          f"cannot be downloaded (network, /etc/apt/sources.list): {wrong or ''}")
-    tree = folder / package
-    release = package.removeprefix("linux-image-")
-    return tree / f"boot/vmlinuz-{release}", tree, release
-
-
-def module_files(tree, release, modules):
-    """The files of these modules and of their dependencies, in load order."""
-    files = []
-    for name in modules:
-        out = sh("modprobe", "-d", str(tree), "-S", release, "--show-depends", name)
-        for line in out.splitlines():
-            word = line.split()
-            if word[0] == "insmod" and word[1] not in files:
-                files.append(word[1])
-    return files
 
 
 def initramfs(folder, modules, name="initramfs"):
