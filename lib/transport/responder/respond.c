@@ -292,13 +292,18 @@ static enum reason came_ahead(struct qp *qp, uint32_t psn, nanotime now, struct 
 	return REASON_PSN_AHEAD_AGAIN;
 }
 
-/* The expected packet is refused. What comes behind it is ahead from now on. */
+/*
+ * The expected packet is refused. What comes behind it is ahead from now on. The NAK says where the
+ * peer goes on, so a gap that was to be reported is not: rxe would count that as one more retry, and
+ * ignore the next report.
+ */
 static void refuse_expected(struct qp *qp, uint8_t syndrome)
 {
 	struct responder *r = &qp->resp;
 
 	if (!gap_is_open(r))
 		r->ahead_psn = r->expected_psn;
+	r->nak_at = TIME_NEVER;
 	owe_nak(qp, syndrome, r->expected_psn, r->msn);
 }
 
