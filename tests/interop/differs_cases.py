@@ -36,6 +36,16 @@ def retry_count_7(pair):
             same("what rxe gives up", pair.requester.poll(qp, ms=1500), [])
 
 
+def not_ready_for_long(pair):
+    """rxe's timer runs on while the receiver is not ready, and uses up its retries."""
+    source = pair.requester.region(LENGTH, seed=1)
+    qp, theirs = pair.connect(requester={"rnr": 7, "retry": 6, "timeout": 14}, responder={"timer": 14})
+    pair.requester.do("send", qp=qp, op="send", mr=source["mr"], len=8, id=1)
+    (done,) = pair.requester.completes(qp, ["RETRY_EXC_ERR"])
+    no_less_than("us until it gave up", done.us, 6 * 67109)
+    same("the responder's queue pair", pair.responder.state(theirs), "RTS")
+
+
 def reads_beyond_the_limit(pair):
     """More READs at once than the responder supports: rxe forgets the oldest one, uroce refuses."""
     source = pair.responder.region(LENGTH, seed=1)
@@ -263,6 +273,7 @@ def notified(wire):
 
 def cases():
     yield PeerCase("differs/retry-count-7", retry_count_7)
+    yield PeerCase("differs/not-ready-for-long", not_ready_for_long, roles=("server",))
     yield PeerCase("differs/reads-beyond-the-limit", reads_beyond_the_limit)
     yield PeerCase("differs/no-reads-at-all", no_reads_at_all)
     for type in (1, 2):

@@ -43,8 +43,9 @@ class Mix:
         mine = ours.popen.poll()
         ours.end()
         if status != 0 or mine != 0:
-            raise Failure(f"seed {seed}: ours ended with {mine}: {ours.output().strip()[-300:]}; in the "
-                          f"guest with {status}: {output.strip()[-300:]}")
+            # a line for each queue pair, if they wait for something (mix/waits.c)
+            raise Failure(f"seed {seed}: ours ended with {mine}: {ours.output().strip()[-3000:]}; in the "
+                          f"guest with {status}: {output.strip()[-3000:]}")
         return ours.output().strip()
 
 

@@ -25,6 +25,9 @@ void mix_hear(struct mix *m, void *what, size_t length)
 
 	for (; got < length; got += (size_t)n) {
 		n = read(m->tcp, (uint8_t *)what + got, length - got);
+		if (n < 0 && errno == EAGAIN)
+			errx(1, "round %u: the other end said nothing for %d s", m->round,
+			     MIX_PATIENCE);
 		if (n <= 0)
 			errx(1, "the other end is gone");
 	}

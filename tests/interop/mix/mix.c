@@ -14,6 +14,7 @@
 static int connected(const char *address, uint16_t port)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct timeval patience = { .tv_sec = MIX_PATIENCE };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1, other = fd;
 
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0)
@@ -27,8 +28,9 @@ static int connected(const char *address, uint16_t port)
 		   connect(fd, (struct sockaddr *)&a, sizeof(a)) != 0) {
 		err(1, "%s, port %u", address, port);
 	}
-	if (setsockopt(other, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) != 0)
-		err(1, "TCP_NODELAY");
+	if (setsockopt(other, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) != 0 ||
+	    setsockopt(other, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) != 0)
+		err(1, "options of a socket");
 	return other;
 }
 

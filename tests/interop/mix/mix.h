@@ -15,14 +15,16 @@
 
 #include "script.h"
 
-#define MIX_WINDOW  12 /* requests of a queue pair that are not completed */
-#define MIX_GAP	    16 /* octets behind each element of a list, which must not change */
-#define MIX_SLOT    (MIX_LARGEST + (MIX_PIECES + 4) * MIX_GAP)
-#define MIX_SMALL   65536 /* the longest READ of what requests change */
-#define MIX_DEPTH   8 /* receive requests of a queue pair, at most */
-#define MIX_POOL    12 /* receive requests of the shared queue */
-#define MIX_SHARING 2 /* the queue pairs from this one to MIX_RC share a receive queue */
-#define MIX_QKEY    0x11223344u
+#define MIX_WINDOW   12 /* requests of a queue pair that are not completed */
+#define MIX_GAP	     16 /* octets behind each element of a list, which must not change */
+#define MIX_SLOT     (MIX_LARGEST + (MIX_PIECES + 4) * MIX_GAP)
+#define MIX_SMALL    65536 /* the longest READ of what requests change */
+#define MIX_DEPTH    8 /* receive requests of a queue pair, at most */
+#define MIX_POOL     12 /* receive requests of the shared queue */
+#define MIX_SHARING  2 /* the queue pairs from this one to MIX_RC share a receive queue */
+#define MIX_QKEY     0x11223344u
+/* Seconds without a word of the other end. It may report a silence first. */
+#define MIX_PATIENCE 90
 
 /* Memory for one message, in a list of elements with gaps between them. */
 struct mix_list {
@@ -34,6 +36,10 @@ struct mix_list {
 struct mix_told { /* to the other end, over TCP; both ends have the same byte order */
 	uint32_t qpn, psn, rkey, window_rkey;
 	uint64_t area;
+};
+
+struct mix_note { /* during a round */
+	uint32_t what, qp;
 };
 
 struct mix_qp {
@@ -80,6 +86,7 @@ struct mix {
 		shared_maybe; /* additions to the other end's word: completed; flushed */
 	uint64_t dice, received, completions;
 	bool told_done, other_done;
+	struct mix_note last; /* of the other end in this round */
 };
 
 #define mix_fail(m, q, ...) \
@@ -106,8 +113,13 @@ void mix_post_receives(struct mix *m, struct mix_qp *q);
 void mix_fill_pool(struct mix *m);
 void mix_received(struct mix *m, const struct ibv_wc *wc);
 bool mix_all_received(struct mix *m, struct mix_qp *q);
+/* The first message of this round that did not come. */
+bool mix_missing(struct mix *m, struct mix_qp *q, struct mix_op *op, uint32_t *number);
 void mix_check_memory(struct mix *m);
 void mix_check_end(struct mix *m);
+
+/* waits.c */
+void mix_say_wait(struct mix *m, struct mix_qp *q);
 
 /* list.c */
 void mix_divide(struct mix *m, struct mix_list *l, uint32_t length);

@@ -234,23 +234,31 @@ void mix_received(struct mix *m, const struct ibv_wc *wc)
 		post_to_pool(m, (uint32_t)wc->wr_id);
 }
 
-/* Whether no message up to request `end` is missing. */
-static bool received_up_to(struct mix *m, struct mix_qp *q, uint32_t end)
+static bool missing_before(struct mix *m, struct mix_qp *q, uint32_t end, struct mix_op *op,
+			   uint32_t *number)
 {
 	struct mix_way look = q->got;
-	struct mix_op op;
 
 	while (look.next < end) {
-		mix_op(&m->script, &look, m->source, &op);
-		if (op.consumes)
-			return false;
+		*number = look.next;
+		mix_op(&m->script, &look, m->source, op);
+		if (op->consumes)
+			return true;
 	}
-	return true;
+	return false;
+}
+
+bool mix_missing(struct mix *m, struct mix_qp *q, struct mix_op *op, uint32_t *number)
+{
+	return missing_before(m, q, (m->round + 1) * m->script.per_round, op, number);
 }
 
 bool mix_all_received(struct mix *m, struct mix_qp *q)
 {
-	return received_up_to(m, q, (m->round + 1) * m->script.per_round);
+	struct mix_op op;
+	uint32_t number;
+
+	return !mix_missing(m, q, &op, &number);
 }
 
 static void compare(struct mix *m, struct mix_qp *q)
@@ -275,7 +283,7 @@ void mix_check_memory(struct mix *m)
 	struct mix_op op;
 	struct mix_qp *q;
 	struct mix_end e;
-	uint32_t end;
+	uint32_t end, number;
 
 	for (q = m->qps; q < m->qps + MIX_RC; q++) {
 		e = mix_end_of(m, q);
@@ -284,9 +292,8 @@ void mix_check_memory(struct mix *m)
 			end += e.at;
 		else if (e.how != MIX_NO_BREAK)
 			continue;
-		if (!received_up_to(m, q, end))
-			mix_fail(m, q, "messages before request %u did not come, after request %u",
-				 end, q->got.next);
+		if (missing_before(m, q, end, &op, &number))
+			mix_fail(m, q, "the message of request %u did not come", number);
 		while (q->in.next < end)
 			mix_op(&m->script, &q->in, m->source, &op);
 		compare(m, q);

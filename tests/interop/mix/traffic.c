@@ -18,10 +18,6 @@ enum message {
 	BROKEN
 };
 
-struct note {
-	uint32_t what, qp;
-};
-
 static uint32_t end_of_round(struct mix *m)
 {
 	return (m->round + 1) * m->script.per_round;
@@ -317,7 +313,7 @@ static void break_some(struct mix *m)
 {
 	struct mix_end e;
 	struct mix_qp *q;
-	struct note n = { BROKEN, 0 };
+	struct mix_note n = { BROKEN, 0 };
 
 	for (q = m->qps; q < m->qps + MIX_RC; q++) {
 		e = mix_end_of(m, q);
@@ -355,12 +351,13 @@ static bool qp_done(struct mix *m, struct mix_qp *q)
 
 static void listen_to_other(struct mix *m)
 {
-	struct note n;
+	struct mix_note n;
 	ssize_t length = -1;
 
 	while (!m->other_done &&
 	       (length = recv(m->tcp, &n, sizeof(n), MSG_DONTWAIT | MSG_PEEK)) == sizeof(n)) {
 		mix_hear(m, &n, sizeof(n));
+		m->last = n;
 		m->other_done = n.what == DONE;
 		if (n.what == BROKEN)
 			mix_to_state(m, &m->qps[n.qp], IBV_QPS_ERR);
@@ -371,7 +368,7 @@ static void listen_to_other(struct mix *m)
 
 static bool finished(struct mix *m)
 {
-	struct note n = { DONE, 0 };
+	struct mix_note n = { DONE, 0 };
 	unsigned int i;
 
 	for (i = 0; i < MIX_QPS && !m->told_done; i++)
@@ -410,9 +407,13 @@ static void take_events(struct mix *m)
 	ibv_ack_cq_events(cq, 1);
 }
 
-/* Sleeps until there is a completion or a note. True: it took completions. */
+/*
+ * Sleeps until there is a completion or a note. True: it took completions. rxe's timer runs on while its peer is not
+ * ready, and uses up its retries, so nobody sleeps without receive requests.
+ */
 static bool await_something(struct mix *m)
 {
+	struct mix_qp *q;
 	struct pollfd fds[] = { { .fd = m->channel->fd, .events = POLLIN },
 				{ .fd = m->tcp, .events = POLLIN } };
 	bool took;
@@ -422,6 +423,8 @@ static bool await_something(struct mix *m)
 		err(1, "ibv_req_notify_cq");
 	if (poll_all(m) > 0)
 		return true;
+	for (q = m->qps; q < m->qps + MIX_QPS; q++)
+		mix_post_receives(m, q);
 	n = poll(fds, m->other_done ? 1 : 2, 1000);
 	took = n == 0 && poll_all(m) > 0;
 	/* this process may have had no processor since the time was over, so its event may be there now */
@@ -437,11 +440,16 @@ static void silent(struct mix *m)
 	struct mix_qp *q;
 
 	for (q = m->qps; q < m->qps + MIX_QPS; q++)
-		warnx("queue pair %u (%#x to %#x): posted %u, completed %u, received up to %u, receive requests %u to %u%s%s",
-		      q->number, q->here.qpn, q->there.qpn, q->posted, q->completed, q->got.next,
-		      q->receives_done, q->receives_posted, in_error(q) ? ", in error" : "",
-		      mix_end_of(m, q).how == MIX_NO_BREAK ? "" : ", should break");
-	errx(1, "round %u: nothing came for %d s", m->round, SILENCE);
+		if (!qp_done(m, q))
+			mix_say_wait(m, q);
+	if (m->told_done)
+		warnx("this end has all, and waits for the other one");
+	errx(1, "round %u: nothing came for %d s, the other end said last: %s %u", m->round,
+	     SILENCE,
+	     m->last.what == DONE     ? "done"
+	     : m->last.what == BROKEN ? "broken queue pair"
+				      : "none",
+	     m->last.qp);
 }
 
 /* rxe flushes receive requests some time after the error, but none after the reset. */
@@ -461,6 +469,7 @@ void mix_run_round(struct mix *m)
 	struct mix_qp *q;
 
 	m->told_done = m->other_done = false;
+	m->last = (struct mix_note){ 0 };
 	while (!finished(m)) {
 		listen_to_other(m);
 		post_some(m);
