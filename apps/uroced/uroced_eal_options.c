@@ -414,3 +414,13 @@ int eal_options_vdevs(const struct eal_arguments *eal,
 
 	return each(eal, take_device, &d);
 }
+
+static int chooses(void *none, const struct check *c, const char *option, const char *value)
+{
+	return c->letter == 'a' || c->letter == 'b' || c->letter == 'd' || c->wrong == wrong_device;
+}
+
+bool eal_options_choose_drivers(const struct eal_arguments *eal)
+{
+	return each(eal, chooses, NULL) != 0;
+}

@@ -18,4 +18,7 @@ int eal_options_check(const struct eal_arguments *eal, char *why, size_t why_siz
 int eal_options_vdevs(const struct eal_arguments *eal, int (*each)(void *arg, const char *device),
 		      void *arg);
 
+/* Whether the user names a device, or a library of drivers. */
+bool eal_options_choose_drivers(const struct eal_arguments *eal);
+
 #endif

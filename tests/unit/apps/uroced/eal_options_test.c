@@ -10,7 +10,7 @@
 TestSuite(eal_options, .timeout = 20);
 
 /* Words as a user gives them, after one that uroced adds. */
-static int check(const char *const *word, char *why, size_t size)
+static struct eal_arguments as_given(const char *const *word)
 {
 	static char buffer[8][1200], added[] = "-m0";
 	struct eal_arguments eal = { .argc = 2, .given = 2, .argv = { buffer[0], added } };
@@ -19,6 +19,13 @@ static int check(const char *const *word, char *why, size_t size)
 		snprintf(buffer[i + 1], sizeof(buffer[0]), "%s", word[i]);
 		eal.argv[eal.argc++] = buffer[i + 1];
 	}
+	return eal;
+}
+
+static int check(const char *const *word, char *why, size_t size)
+{
+	struct eal_arguments eal = as_given(word);
+
 	why[0] = '\0';
 	return eal_options_check(&eal, why, size);
 }
@@ -175,5 +182,30 @@ Test(eal_options, long_values)
 		value[n] = '\0';
 		cr_expect_eq(check(word, why, sizeof(why)), n < 1024 ? OPTIONS_USAGE : 0, "%zu", n);
 		cr_expect_lt(strlen(why), 400);
+	}
+}
+
+static const struct {
+	const char *word[6];
+	bool choose;
+} devices[] = {
+	{ { NULL }, false },
+	{ { "--no-huge", "-m", "64", "--no-pci", "--log-level=8" }, false },
+	{ { "-m", "64", "-a", "0000:03:00.0" }, true },
+	{ { "-a0000:03:00.0" }, true },
+	{ { "--allow=0000:03:00.0" }, true },
+	{ { "--block", "0000:03:00.0" }, true },
+	{ { "-b", "0000:03:00.0" }, true },
+	{ { "--vdev=net_null0" }, true },
+	{ { "--vd", "net_null0" }, true }, /* EAL lets names be shortened */
+	{ { "-d", "libmine.so" }, true },
+};
+
+Test(eal_options, devices_and_libraries_need_drivers)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
+		struct eal_arguments eal = as_given(devices[i].word);
+
+		cr_expect_eq(eal_options_choose_drivers(&eal), devices[i].choose, "row %zu", i);
 	}
 }

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "uroced_drivers.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "base/bits.h"
+
+static bool few;
+
+void drivers_leave_out(bool those_of_ports)
+{
+	few = those_of_ports;
+}
+
+/* --mbuf-pool-ops-name may name any of these kinds of mempools. */
+static const char *const without_port[] = {
+	"bus_vdev.so",	    "mempool_bucket.so", "mempool_ring.so",
+	"mempool_stack.so", "net_af_packet.so",	 "net_af_xdp.so",
+};
+
+static bool is_left_out(const char *file)
+{
+	const char *driver = file != NULL ? strstr(file, "/librte_") : NULL;
+
+	if (driver == NULL || strstr(file, "/pmds-") == NULL)
+		return false;
+	driver += strlen("/librte_");
+	for (size_t i = 0; i < ARRAY_SIZE(without_port); i++)
+		if (strncmp(driver, without_port[i], strlen(without_port[i])) == 0)
+			return false;
+	return true;
+}
+
+/*
+ * Stands before libc's. A driver that is left out counts as loaded: the EAL gets the handle of the program, and ends if it
+ * gets none.
+ */
+__attribute__((visibility("default"))) void *dlopen(const char *file, int mode)
+{
+	void *(*next)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
+
+	return next(few && is_left_out(file) ? NULL : file, mode);
+}
