@@ -1,9 +1,14 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
-"""Wrong words behind ./check and ./try: one line, before anything is installed, built or run."""
+"""
+Wrong words behind ./check and ./try: one line, before anything is installed, built or run. And where the files of
+a command are that ./check runs in memory.
+"""
 
+import os
 import pathlib
 import subprocess
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -21,6 +26,30 @@ class Wrong(unittest.TestCase):
             self.assertEqual((end.returncode, end.stdout), (2, ""), words)
             self.assertTrue(end.stderr.startswith(says), end.stderr)
             self.assertEqual(end.stderr.count("\n"), 1, end.stderr)
+
+
+class InMemory(unittest.TestCase):
+    SCRIPT = ROOT / "scripts/in_memory.sh"
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounts need root")
+    def test_files_go_away_with_the_command(self):
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+            name = pathlib.Path(folder).name
+            script = "stat -f -c %T /tmp /var/run/dpdk; stat -c %a /tmp; pwd; ls /tmp; touch kept /tmp/lost-$$; echo $$; exit 3"
+            end = subprocess.run([self.SCRIPT, "sh", "-c", script], cwd=folder, stdin=subprocess.DEVNULL,
+                                 capture_output=True, text=True, timeout=60)
+            self.assertEqual((end.returncode, end.stderr), (3, ""))
+            *said, pid = end.stdout.split()
+            self.assertEqual(said, ["tmpfs", "tmpfs", "1777", folder, name])
+            self.assertEqual(os.listdir(folder), ["kept"])  # the folder itself may be below /tmp
+            self.assertFalse(os.path.exists(f"/tmp/lost-{pid}"))
+
+    def test_without_root_the_command_runs_all_the_same(self):
+        how = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        # on stdin, because the checkout may be in a folder of root alone
+        end = subprocess.run(["bash", "-s", "--", "sh", "-c", "pwd; exit 4"], cwd="/", input=self.SCRIPT.read_text("utf-8"),
+                             capture_output=True, text=True, timeout=60, **how)
+        self.assertEqual((end.returncode, end.stdout, end.stderr), (4, "/\n", ""))
 
 
 if __name__ == "__main__":
