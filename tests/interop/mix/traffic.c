@@ -241,16 +241,29 @@ static void succeeded(struct mix *m, struct mix_qp *q, const struct ibv_wc *wc, 
 			 op->opcode, wc->byte_len, op->length);
 }
 
+/* The other end answers nothing after the bad request, so what was lost of its answers before never comes. */
+static bool right_end(struct mix *m, struct mix_qp *q, enum ibv_wc_status status, uint32_t number)
+{
+	struct mix_end e = mix_end_of(m, q);
+	uint32_t n = number % m->script.per_round;
+	bool mine = e.role == m->role, silent = status == IBV_WC_RETRY_EXC_ERR;
+
+	if (e.how == MIX_BAD_REQUEST && mine && n == e.at)
+		return silent || status == IBV_WC_REM_ACCESS_ERR;
+	if (e.how == MIX_BAD_REQUEST && mine && n < e.at && m->unordered && silent)
+		return true;
+	if (e.how == MIX_OWN_ERROR && !mine && silent)
+		return true;
+	return status == IBV_WC_WR_FLUSH_ERR;
+}
+
 static void failed(struct mix *m, struct mix_qp *q, const struct ibv_wc *wc, uint32_t number)
 {
 	struct mix_end e = mix_end_of(m, q);
 	bool first = !q->send_failed, mine = e.role == m->role,
-	     right = wc->status == IBV_WC_WR_FLUSH_ERR;
+	     right = first ? right_end(m, q, wc->status, number)
+			   : wc->status == IBV_WC_WR_FLUSH_ERR;
 
-	if (first && e.how == MIX_BAD_REQUEST && mine && number % m->script.per_round == e.at)
-		right = wc->status == IBV_WC_REM_ACCESS_ERR || wc->status == IBV_WC_RETRY_EXC_ERR;
-	else if (first && e.how == MIX_OWN_ERROR && !mine)
-		right |= wc->status == IBV_WC_RETRY_EXC_ERR;
 	if (e.how == MIX_NO_BREAK || !right)
 		mix_fail(
 			m, q,
