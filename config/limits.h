@@ -217,8 +217,8 @@
 #define LIMIT_REORDER_FIRST 4u /* ... and that it is thought to, until it was seen to do so */
 #define LIMIT_REORDER_US    40u /* ... or times, if a quarter of a round trip is shorter */
 #define LIMIT_ROUNDS	    64u /* of repetitions without progress, which answers to later packets cause */
-#define LIMIT_SELECTIVE_NAK_US \
-	2000u /* before a gap is reported by a NAK, too, to a peer that was told selectively */
+#define LIMIT_PATIENCE_US \
+	2000u /* before a gap is reported by a NAK to a peer that closes it by itself */
 #define LIMIT_PROBE_START_US  1000u /* silence before a probe while no round trip is known */
 #define LIMIT_PROBE_MIN_US    40u /* ... and at least */
 #define LIMIT_PROBES_ALONE    3u /* after N without an answer nothing is on its way */

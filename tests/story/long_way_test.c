@@ -9,7 +9,7 @@
 
 #define LONG	 ms(10)
 #define MANY	 600u /* packets */
-#define REPORTED us(LIMIT_SELECTIVE_NAK_US)
+#define REPORTED us(LIMIT_PATIENCE_US)
 
 static struct path way;
 

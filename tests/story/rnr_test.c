@@ -72,6 +72,68 @@ Test(rnr, the_gap_before_a_refused_packet_is_not_reported)
 }
 
 /*
+ * protocol-map 97: a gap was reported, so the sender goes back to it and sends again what was kept. If the kept packet
+ * is refused, its repetition gets the only answer: Linux's rxe sends invalid requests after two answers.
+ */
+Test(rnr, a_kept_packet_that_comes_again_is_answered_once)
+{
+	story(.recovery = true);
+	post_receive(b, 1, 10);
+	inject(b, OPB_SEND_ONLY, A_PSN + 1, .payload_length = 10);
+	at(us(LIMIT_REORDER_US));
+	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN, 0);
+	inject(b, OPB_SEND_ONLY, A_PSN, .payload_length = 10, .ack_req = true);
+	expect_receive(b, 1, STATUS_SUCCESS, 10);
+	expect_ack(b, A_PSN, 1);
+	expect_silence(b);
+	inject(b, OPB_SEND_ONLY, A_PSN + 1, .payload_length = 10);
+	expect_nak(b, RNR_12, A_PSN + 1, 1);
+	post_receive(b, 2, 10);
+	inject(b, OPB_SEND_ONLY, A_PSN + 1, .payload_length = 10, .ack_req = true);
+	expect_receive(b, 2, STATUS_SUCCESS, 10);
+	expect_ack(b, A_PSN + 1, 2);
+	at(ms(10));
+	expect_silence(b);
+}
+
+/* The repetition was lost, too: its gap is reported. */
+Test(rnr, a_kept_packet_that_does_not_come_again_is_asked_for)
+{
+	story(.recovery = true);
+	post_receive(b, 1, 10);
+	inject(b, OPB_SEND_ONLY, A_PSN + 1, .payload_length = 10);
+	at(us(LIMIT_REORDER_US));
+	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN, 0);
+	inject(b, OPB_SEND_ONLY, A_PSN, .payload_length = 10);
+	at(us(LIMIT_REORDER_US + LIMIT_PATIENCE_US - 1));
+	expect_silence(b);
+	at(us(LIMIT_REORDER_US + LIMIT_PATIENCE_US));
+	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN + 1, 1);
+}
+
+/* The network changed the order of packets, and nobody was told: nothing comes again by itself. */
+Test(rnr, a_kept_packet_that_came_early_is_refused)
+{
+	story(.recovery = true);
+	post_receive(b, 1, 10);
+	inject(b, OPB_SEND_ONLY, A_PSN + 1, .payload_length = 10);
+	inject(b, OPB_SEND_ONLY, A_PSN, .payload_length = 10);
+	expect_nak(b, RNR_12, A_PSN + 1, 1);
+}
+
+/* A peer that understands selections sends again only what is missing. */
+Test(rnr, a_kept_packet_of_a_selective_peer_is_refused)
+{
+	story(.recovery = true, .selective = true);
+	post_receive(b, 1, 10);
+	inject(b, OPB_SEND_ONLY, A_PSN + 1, .payload_length = 10, .selective = true);
+	at(us(LIMIT_PATIENCE_US));
+	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN, 0);
+	inject(b, OPB_SEND_ONLY, A_PSN, .payload_length = 10, .selective = true);
+	expect_nak(b, RNR_12, A_PSN + 1, 1);
+}
+
+/*
  * protocol-map 96, 97: a WRITE with immediate data, at its last packet; its octets are not written
  * again
  */

@@ -216,7 +216,7 @@ Test(selective, a_forged_bit_delays_a_nak)
 	inject(b, OPB_WRITE_ONLY, A_PSN, .selective = true);
 	inject(b, OPB_WRITE_ONLY, A_PSN + 2);
 	expect_selection(b, A_PSN + 1, 1, (uint32_t[]){ A_PSN + 2 });
-	at(us(LIMIT_SELECTIVE_NAK_US));
+	at(us(LIMIT_PATIENCE_US));
 	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN + 1, 1);
 	/* The bit of a packet that failed a check is ignored. */
 	connect_again(b);

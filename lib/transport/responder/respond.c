@@ -147,6 +147,12 @@ static bool gap_is_open(const struct responder *r)
 	return r->holding > 0 || r->nak_at != TIME_NEVER || r->reported;
 }
 
+/* The peer is expected to send the packet again by itself. */
+static nanotime patience(const struct qp *qp)
+{
+	return MAX_OF(4 * path_srtt(qp->path), LIMIT_PATIENCE_US * TIME_US);
+}
+
 /*
  * A gap is reported only if it does not close: the network may just have reordered packets. A queue
  * pair without a path knows no time and does not wait.
@@ -163,8 +169,7 @@ static void gap_seen(struct qp *qp, uint32_t psn, nanotime now)
 		 */
 		behind_news(r, psn);
 		if (r->nak_at == TIME_NEVER)
-			r->nak_at = now + MAX_OF(4 * path_srtt(qp->path),
-						 LIMIT_SELECTIVE_NAK_US * TIME_US);
+			r->nak_at = now + patience(qp);
 	} else if (qp->path == NULL || places > LIMIT_REORDER) {
 		r->nak_at = TIME_NEVER;
 		owe_nak(qp, SYNDROME_NAK_SEQUENCE, r->expected_psn, r->msn);
@@ -193,6 +198,8 @@ static void take(const struct arrival *a)
 	struct responder *r = &a->qp->resp;
 	bool dropped = r->nak == SYNDROME_NAK_SEQUENCE;
 
+	if (r->reported && r->nak == 0)
+		r->goes_back = true;
 	r->reported = false; /* the expected PSN came: gaps may be reported again */
 	r->nak = 0;
 	if (kind_is_fetching(a->op->kind))
@@ -281,6 +288,8 @@ static enum reason came_ahead(struct qp *qp, uint32_t psn, nanotime now, struct 
 
 	if (worth_holding(r, psn))
 		out->flags |= OUTCOME_HOLD;
+	if (!gap_is_open(r))
+		r->goes_back = false;
 	if (!gap_is_open(r) || psn_after(psn, r->ahead_psn))
 		r->ahead_psn = psn;
 	if (!r->reported) {
@@ -307,7 +316,24 @@ static void refuse_expected(struct qp *qp, uint8_t syndrome)
 	owe_nak(qp, syndrome, r->expected_psn, r->msn);
 }
 
-static void judge(const struct arrival *a, enum reason why)
+/*
+ * A kept packet finds no receive request, but the peer is about to send it again: that one is answered, taken or
+ * refused. Two answers let rxe lose count of its PSNs: it sends on behind an RNR NAK, and the end of its wait takes it
+ * back once more, even if an ACK came meanwhile.
+ */
+static bool comes_again(const struct qp *qp, bool kept)
+{
+	return kept && qp->resp.goes_back && !qp->selective && qp->path != NULL;
+}
+
+static void await_again(struct qp *qp, nanotime now)
+{
+	qp->resp.nak = 0;
+	qp->resp.reported = true;
+	qp->resp.nak_at = now + patience(qp);
+}
+
+static void judge(const struct arrival *a, enum reason why, bool kept)
 {
 	struct qp *qp = a->qp;
 	const struct verdict *v = verdict_of(why);
@@ -319,6 +345,8 @@ static void judge(const struct arrival *a, enum reason why)
 		respond_failed(qp, why, qp->resp.expected_psn, qp->resp.msn);
 	} else if (v->reply == VERDICT_NAK) {
 		refuse_expected(qp, v->syndrome);
+	} else if (v->reply == VERDICT_RNR && comes_again(qp, kept)) {
+		await_again(qp, a->now);
 	} else if (v->reply == VERDICT_RNR) {
 		refuse_expected(qp, SYNDROME_RNR | qp->min_rnr_timer);
 	} else if (v->reply == VERDICT_AGAIN) {
@@ -337,6 +365,7 @@ enum reason respond_received(struct qp *qp, const struct packet *p, const struct
 			     .out = out,
 			     .now = now };
 	enum reason why;
+	bool kept;
 
 	assert(!qp_type_unreliable(qp->type) && qp->type != QP_TYPE_XRC_SEND);
 	span_list_clear(&out->place); /* of what expected_received looked at */
@@ -348,9 +377,10 @@ enum reason respond_received(struct qp *qp, const struct packet *p, const struct
 		return why;
 	}
 	/* The caller no longer keeps it, so the peer must send it again. */
-	if (p->psn == qp->resp.expected_psn)
+	kept = p->psn == qp->resp.expected_psn && behind_has(&qp->resp, p->psn);
+	if (kept)
 		behind_remove(&qp->resp, p->psn);
-	judge(&a, why);
+	judge(&a, why, kept);
 	return why;
 }
 

@@ -63,6 +63,7 @@ struct responder {
 	bool cnp_due; /* the network marked an arrival: its sender is to slow down (mark.h) */
 	bool selection_due; /* ... and the peer, which understands it, is to be told */
 	uint32_t news_first, news_last; /* the range that the peer was not told yet */
+	bool goes_back; /* a NAK has left, and the peer sends again from there, also what is kept */
 	bool reported; /* a sequence or RNR NAK stands until the expected PSN arrives */
 
 	/* the message that is open; KIND_UNDEFINED: none */
