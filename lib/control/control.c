@@ -17,6 +17,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <rte_ring.h>
+
 #include "base/bits.h"
 #include "drivers/client_memory/mover.h"
 #include "drivers/interface.h"

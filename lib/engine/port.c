@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <rte_lcore.h>
+#include <rte_mbuf.h>
 #include <rte_mempool.h>
 
 #include "base/bits.h"

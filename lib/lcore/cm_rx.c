@@ -3,6 +3,8 @@
  * The lcores' part of queue pair 1. Datagrams that cannot be messages are dropped here. The others
  * wait in a ring for the control thread. A flood fills the ring and does no other harm.
  */
+#include <rte_mbuf.h>
+
 #include "cm/mad.h"
 #include "lcore/inside.h"
 #include "queue/pointers.h"

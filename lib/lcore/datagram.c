@@ -5,6 +5,8 @@
  * the GRH is written over headers that are not needed any more. If others need the frame, they get
  * a copy before that.
  */
+#include <rte_mbuf.h>
+
 #include "base/bits.h"
 #include "lcore/datagram.h"
 #include "lcore/inside.h"

@@ -5,6 +5,8 @@
  */
 #include "lcore/elsewhere.h"
 
+#include <rte_mbuf.h>
+
 #include "lcore/datagram.h"
 #include "lcore/exception/exception.h"
 #include "lcore/inside.h"

@@ -6,6 +6,8 @@
 #ifndef LCORE_FRAME_H
 #define LCORE_FRAME_H
 
+#include <rte_mbuf.h>
+
 #include "lcore/datagram.h"
 #include "lcore/inside.h"
 #include "lcore/raw/raw.h"

@@ -18,7 +18,9 @@
 
 #include <rte_errno.h>
 #include <rte_malloc.h>
+#include <rte_mbuf.h>
 #include <rte_pause.h>
+#include <rte_ring.h>
 
 #include "drivers/log.h"
 #include "lcore/cycles.h"

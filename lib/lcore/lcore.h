@@ -21,8 +21,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include <rte_mbuf.h>
-#include <rte_ring.h>
+#include <rte_common.h>
 
 #include "base/reason.h"
 #include "base/stage.h"
@@ -50,6 +49,9 @@ struct holding;
 struct moving;
 struct outlets;
 struct paths;
+struct rte_mbuf;
+struct rte_mempool;
+struct rte_ring;
 struct slots;
 struct staged_frame;
 struct window;

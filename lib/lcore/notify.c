@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include <rte_branch_prediction.h>
+
 #include "base/bits.h"
 #include "lcore/inside.h"
 #include "lcore/srq.h"

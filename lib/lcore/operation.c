@@ -11,6 +11,7 @@
  *				copies are over
  */
 #include <rte_errno.h>
+#include <rte_ring.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -4,6 +4,8 @@
  * and the lcore does at once what the core asks for: receives, copies, completions, events, the
  * deadline.
  */
+#include <rte_branch_prediction.h>
+
 #include "base/bits.h"
 #include "lcore/inside.h"
 #include "lcore/moving/behind.h"

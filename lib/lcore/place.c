@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_mbuf.h>
+
 #include "base/bits.h"
 #include "drivers/client_memory/peer_atomic.h"
 #include "lcore/inside.h"

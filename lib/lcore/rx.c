@@ -3,7 +3,10 @@
  * Received frames: from the port, from other lcores, and from this lcore itself. Each is decoded,
  * finds its queue pair, and goes to the core. What the core asks for is done at once.
  */
+#include <rte_branch_prediction.h>
+#include <rte_mbuf.h>
 #include <rte_prefetch.h>
+#include <rte_ring.h>
 
 #include "base/bits.h"
 #include "lcore/capture/capture.h"

@@ -3,6 +3,9 @@
  * Sends frames through the port in bursts, or round inside the engine. Frames that an outlet does
  * not take stay there (outlet.h). Every retry is bounded.
  */
+#include <rte_branch_prediction.h>
+#include <rte_mbuf.h>
+
 #include "base/bits.h"
 #include "lcore/capture/capture.h"
 #include "lcore/datagram.h"

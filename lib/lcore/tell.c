@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include <rte_ring.h>
+
 #include "lcore/inside.h"
 #include "queue/fence.h"
 #include "queue/pointers.h"

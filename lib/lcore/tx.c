@@ -5,6 +5,9 @@
  * payloads lie in peer memory, one batch of copies completes the frames before anything leaves.
  * Frames that the port (or another lcore) does not take wait in their outlet, and go first.
  */
+#include <rte_branch_prediction.h>
+#include <rte_mbuf.h>
+
 #include "base/bits.h"
 #include "lcore/frame.h"
 #include "lcore/moving/moving.h"

@@ -29,11 +29,12 @@
 #include "queue/arena.h"
 #include "queue/cq_resize.h"
 #include "queue/cq_ring.h"
-#include "queue/ring_client.h"
 #include "verbs/withdrawn.h"
 
 /* Marks what verbs.map names, because the project is built with hidden visibility. */
 #define EXPORT __attribute__((visibility("default")))
+
+struct rte_ring;
 
 struct device {
 	struct ibv_device ibv;

@@ -11,6 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_mbuf.h>
+#include <rte_pause.h>
+#include <rte_ring.h>
+
 #include "base/bits.h"
 #include "control/cm/cm_manager.h"
 #include "lcore/capture/capture.h"

@@ -4,6 +4,7 @@
  *
  * Atomics: the counters of lcores and of the exception path, which count while they are read.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bits.h"

@@ -2,6 +2,7 @@
 /* XRC domains: ibv_open_xrcd(3), shared between processes by the inode of a file. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>

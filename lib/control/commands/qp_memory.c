@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <rte_ring.h>
+
 #include "base/bits.h"
 #include "control/control.h"
 #include "queue/pointers.h"

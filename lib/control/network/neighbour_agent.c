@@ -13,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_mbuf.h>
+#include <rte_pause.h>
+
 #include "base/bits.h"
 #include "drivers/neighbour/neighbour.h"
 #include "control/control.h"

@@ -11,6 +11,8 @@
  */
 #include <stdlib.h>
 
+#include <rte_mbuf.h>
+
 #include "lcore/moving/behind.h"
 #include "lcore/inside.h"
 #include "lcore/moving/hold.h"

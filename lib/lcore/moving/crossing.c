@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
+#include <rte_mbuf.h>
+
 #include "lcore/elsewhere.h"
 #include "lcore/moving/crossing.h"
 #include "queue/fence.h"

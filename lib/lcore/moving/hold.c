@@ -14,6 +14,8 @@
  */
 #include <stdlib.h>
 
+#include <rte_mbuf.h>
+
 #include "base/bits.h"
 #include "lcore/moving/behind.h"
 #include "lcore/moving/hold.h"

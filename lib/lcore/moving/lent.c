@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include <rte_mbuf.h>
+
 #include "lcore/inside.h"
 #include "lcore/moving/lent.h"
 #include "lcore/tag/tag.h"

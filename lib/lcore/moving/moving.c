@@ -30,6 +30,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_mbuf.h>
+
 #include "base/bits.h"
 #include "drivers/client_memory/mover.h"
 #include "lcore/inside.h"

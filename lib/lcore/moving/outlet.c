@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
+#include <rte_mbuf.h>
+
 #include "base/bits.h"
 #include "drivers/log.h"
 #include "lcore/moving/outlet.h"

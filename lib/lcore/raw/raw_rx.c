@@ -4,6 +4,8 @@
  * and it may wait for a copy into a program's memory. The last receiver gets the original if
  * nothing else needs it.
  */
+#include <rte_mbuf.h>
+
 #include "base/bits.h"
 #include "lcore/moving/moving.h"
 #include "lcore/inside.h"

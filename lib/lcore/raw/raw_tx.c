@@ -7,6 +7,8 @@
  */
 #include <string.h>
 
+#include <rte_mbuf.h>
+
 #include "base/bits.h"
 #include "lcore/raw/raw.h"
 #include "lcore/capture/capture.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lcore/turns/ahead.h"
 
+#include <rte_mbuf.h>
 #include <rte_prefetch.h>
 
 #include "wire/peek.h"

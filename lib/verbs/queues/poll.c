@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "queue/ring_client.h"
 #include "verbs/queues/cq.h"
 #include "verbs/queues/flush.h"
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "queue/fence.h"
+#include "queue/ring_client.h"
 #include "verbs/memory/domain.h"
 #include "verbs/memory/mw.h"
 #include "verbs/queues/flush.h"

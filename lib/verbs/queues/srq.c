@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "client/log.h"
+#include "queue/ring_client.h"
 #include "verbs/memory/domain.h"
 #include "verbs/events.h"
 #include "verbs/queues/recv.h"

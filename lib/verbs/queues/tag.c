@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "queue/doorbell.h"
+#include "queue/ring_client.h"
 #include "verbs/queues/recv.h"
 #include "verbs/queues/srq.h"
 

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <rte_ring.h>
+
 #include "verbs/memory/domain.h"
 #include "verbs/memory/mw.h"
 #include "verbs/queues/flush.h"

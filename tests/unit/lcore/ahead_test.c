@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_mbuf.h>
+
 #include "lcore/turns/ahead.h"
 #include "loop_rig.h"
 #include "loop_wire.h"

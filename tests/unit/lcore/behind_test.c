@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_mbuf.h>
+
 #include "base/bits.h"
 #include "lcore/moving/behind.h"
 #include "lcore/moving/slots.h"

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
 #include "lcore/capture/capture.h"
 #include "lcore/exception/exception.h"
 #include "lcore/raw/raw.h"

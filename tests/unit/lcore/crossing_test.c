@@ -7,6 +7,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
 #include "loop_rig.h"
 #include "lcore/moving/crossing.h"
 #include "queue/pointers.h"

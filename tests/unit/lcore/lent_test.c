@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_mbuf.h>
+
 #include "lcore/moving/lent.h"
 #include "loop_rig.h"
 

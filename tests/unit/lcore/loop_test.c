@@ -7,6 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
 #include "base/bits.h"
 #include "lcore/window.h"
 #include "loop_rig.h"

@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <rte_ring.h>
+
 #include "loop_rig.h"
 #include "protocol/command.h"
 

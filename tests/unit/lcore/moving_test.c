@@ -7,6 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <rte_mbuf.h>
+
 #include "lcore/moving/moving.h"
 #include "moving_rig.h"
 #include "wire/opcode.h"

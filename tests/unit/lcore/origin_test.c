@@ -6,6 +6,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include <rte_mbuf.h>
+
 #include "drivers/port.h"
 #include "loop_rig.h"
 #include "wire/encode.h"

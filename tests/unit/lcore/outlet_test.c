@@ -6,6 +6,8 @@
 #include <criterion/criterion.h>
 #include <time.h>
 
+#include <rte_mbuf.h>
+
 #include "loop_rig.h"
 #include "loop_wire.h"
 #include "lcore/moving/outlet.h"

@@ -3,6 +3,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include <rte_mbuf.h>
+
 #include "base/bits.h"
 #include "drivers/port.h"
 #include "loop_rig.h"

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_mbuf.h>
+
 #include "drivers/client_memory/mover.h"
 #include "loop_rig.h"
 

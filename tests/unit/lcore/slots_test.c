@@ -2,6 +2,8 @@
 /* How many places a user may have: users share them, however many programs a user has. */
 #include <criterion/criterion.h>
 
+#include <rte_mbuf.h>
+
 #include "lcore/moving/slots.h"
 
 #define PLACES 100u

@@ -9,6 +9,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
 #include "base/bits.h"
 #include "drivers/port.h"
 #include "loop_rig.h"

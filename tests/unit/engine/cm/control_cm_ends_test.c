@@ -3,7 +3,9 @@
  * Connections and requests under way when their owner goes: each ends by itself, once, and leaves
  * nothing.
  */
+#include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 
 #include "cm_rig.h"
 #include "control/cm/cm_manager.h"

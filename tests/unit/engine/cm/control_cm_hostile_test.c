@@ -9,6 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
 #include "base/bits.h"
 #include "cm_rig.h"
 #include "control/cm/cm_manager.h"

@@ -12,6 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
 #include "base/bits.h"
 #include "config/limits.h"
 #include "control/control.h"

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <rte_mbuf.h>
+
 #include "base/bits.h"
 #include "config/limits.h"
 #include "control/control.h"

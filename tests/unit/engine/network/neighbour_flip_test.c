@@ -6,11 +6,13 @@
  */
 #include <criterion/criterion.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <rte_lcore.h>
+#include <rte_mbuf.h>
 
 #include "base/bits.h"
 #include "rig/beside.h"

@@ -5,6 +5,8 @@
 #include <poll.h>
 #include <string.h>
 
+#include <rte_ring.h>
+
 #include "base/bits.h"
 #include "rig/endpoint.h"
 #include "verbs/queues/srq.h"
