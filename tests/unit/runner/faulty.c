@@ -53,6 +53,22 @@ Test(body, crashes)
 	crashes();
 }
 
+Test(assertions, say)
+{
+	const char *none = NULL;
+	char here[] = "here", there[] = "there";
+
+	cr_expect_eq(here[0], there[0]);
+	cr_expect_eq(here[0], there[0], "%u%% of %s", 50u, here);
+	cr_expect_str_eq(here, there);
+	cr_expect_not_null(none);
+	cr_expect_arr_eq(here, there, sizeof(here));
+	cr_expect(here[0] == 'h', "not said");
+	cr_expect_fail("a failure");
+	cr_assert(here[0] == 't');
+	cr_expect_fail("not reached");
+}
+
 Test(fini, expects, .fini = expects)
 {
 }

@@ -30,6 +30,17 @@ class Verdict(unittest.TestCase):
         self.fails("body/fails", "[FAIL] body::fails", "an expectation of the body")
         self.fails("body/crashes", "[FAIL] body::crashes")
 
+    def test_assertions(self):
+        """... say what Criterion's own say."""
+        self.fails("assertions/*", "The expression (here[0]) == (there[0]) is false.", "50% of here",
+                   "(here) == (there) is false: actual=`here` expected=`there`.", "none is null.",
+                   "(here)[0..Size] == (there)[0..Size] is false.", "a failure",
+                   "The expression here[0] == 't' is false.")
+        said = run("assertions/*").stderr
+        self.assertEqual(said.count("faulty.c:"), 7, said)
+        self.assertNotIn("not said", said)
+        self.assertNotIn("not reached", said)
+
     def test_fini(self):
         self.fails("fini/expects", "[FAIL] fini::expects: its .fini failed",
                    "an expectation of .fini")
@@ -55,7 +66,7 @@ class Verdict(unittest.TestCase):
         done = run(None)
         self.assertIn("[SKIP] skipped::disabled: its source disables it\n", done.stderr)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("Tested: 10 | Passing: 2 | Failing: 8 | Crashing: 1", done.stderr)
+        self.assertIn("Tested: 11 | Passing: 2 | Failing: 9 | Crashing: 1", done.stderr)
 
 
 if __name__ == "__main__":
