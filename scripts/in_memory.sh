@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs a command that has /tmp and DPDK's folder in memory, of its own: ./scripts/in_memory.sh COMMAND...
-# Tests make and remove thousands of small files a second, sockets and the engines' devices. ext4 takes no inode
+# Tests make and remove many small files: sockets, and some fifty of each engine's device. ext4 takes no inode
 # again for five seconds after it was freed, and looks at each of these for every new file. The mounts go away with
 # the command. The current folder may be in /tmp. Without the right to mount, the command runs all the same.
 set -euo pipefail

@@ -2,9 +2,9 @@
 #include "uroced_drivers.h"
 
 #include <dlfcn.h>
-#include <string.h>
 
 #include "base/bits.h"
+#include "drivers/driver_file.h"
 
 static bool few;
 
@@ -19,19 +19,6 @@ static const char *const without_port[] = {
 	"mempool_stack.so", "net_af_packet.so",	 "net_af_xdp.so",
 };
 
-static bool is_left_out(const char *file)
-{
-	const char *driver = file != NULL ? strstr(file, "/librte_") : NULL;
-
-	if (driver == NULL || strstr(file, "/pmds-") == NULL)
-		return false;
-	driver += strlen("/librte_");
-	for (size_t i = 0; i < ARRAY_SIZE(without_port); i++)
-		if (strncmp(driver, without_port[i], strlen(without_port[i])) == 0)
-			return false;
-	return true;
-}
-
 /*
  * Stands before libc's. A driver that is left out counts as loaded: the EAL gets the handle of the program, and ends if it
  * gets none.
@@ -40,5 +27,7 @@ __attribute__((visibility("default"))) void *dlopen(const char *file, int mode)
 {
 	void *(*next)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
 
-	return next(few && is_left_out(file) ? NULL : file, mode);
+	if (few && driver_file_is_other(file, without_port, ARRAY_SIZE(without_port)))
+		file = NULL;
+	return next(file, mode);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which of DPDK's drivers the EAL loads. Its folder has 128 libraries, which take a third of the processor time of an
+ * Which of DPDK's drivers the EAL loads. Its folder has 128 libraries, which take two fifths of the processor time of an
  * engine's start. An engine without --port needs only those of --netdev. The EAL has no option for that.
  */
 #ifndef APPS_UROCED_DRIVERS_H

@@ -196,6 +196,16 @@ static void go_back(struct peer *p)
 	p->retry_at = now + ms(1);
 }
 
+/* All before packet n is acknowledged: b has it. */
+static void acknowledged(struct peer *p, uint32_t n)
+{
+	uint32_t expected = (b->q->core->resp.expected_psn - A_PSN) & PSN_MASK;
+
+	cr_assert_leq(n, expected, "seed %lu: %u packets are acknowledged, %u have come", p->seed,
+		      n, expected);
+	p->una = MAX_OF(p->una, n);
+}
+
 static void answer(struct peer *p)
 {
 	struct packet r;
@@ -208,16 +218,18 @@ static void answer(struct peer *p)
 		return;
 	n = (r.psn - A_PSN) & PSN_MASK;
 	if (r.syndrome == SYNDROME_NAK_SEQUENCE) {
-		p->una = MAX_OF(p->una, n);
+		acknowledged(p, n);
 		if (prng_below(&p->dice, 4)) /* not twice, says rxe */
 			go_back(p);
 	} else if ((r.syndrome & SYNDROME_CLASS) == SYNDROME_RNR) {
+		acknowledged(p, n);
 		p->nxt = prng_below(&p->dice, 2) ? p->una : p->nxt; /* rxe sends on meanwhile */
 		p->retry_at = now + us(prng_below(&p->dice, 300));
 	} else {
 		cr_assert_eq(r.syndrome & SYNDROME_CLASS, SYNDROME_ACK, "seed %lu: syndrome %x",
 			     p->seed, r.syndrome);
-		p->una = n >= 1u << 23 ? p->una : MAX_OF(p->una, n + 1);
+		acknowledged(
+			p, (n + 1) & PSN_MASK); /* the PSN before the first one is 0xffffff away */
 		p->retry_at = now + ms(1);
 	}
 	if (!p->repeats)

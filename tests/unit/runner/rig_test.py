@@ -17,7 +17,9 @@ import unittest
 END_TO_END = pathlib.Path(__file__).resolve().parents[2] / "end_to_end"
 sys.path.insert(0, str(END_TO_END))
 
+import cases  # noqa: E402
 from listening import listening  # noqa: E402
+from rig import PERFTEST  # noqa: E402
 
 # Each program prints its pid; `far` has left the session of the process that the rig started.
 KILLED = """
@@ -56,6 +58,13 @@ class Killed(unittest.TestCase):
         finally:
             for pid in filter(runs, pids):
                 os.kill(int(pid), signal.SIGKILL)
+
+
+class AsTheyAre(unittest.TestCase):
+    def test_each_program_of_perftest_runs_without_the_calm_clock(self):
+        lines = dict(cases.PROGRAMS)
+        every = {line.split()[0] for line in lines.values() if PERFTEST.match(line.split()[0])}
+        self.assertEqual({lines[name].split()[0] for name in cases.AS_THEY_ARE}, every)
 
 
 class Listening(unittest.TestCase):
