@@ -28,7 +28,7 @@ CONTROL = {"a": "10.8.0.1", "b": "10.8.0.2"}  # for the programs' own TCP connec
 
 # What a program of perftest loads, so that it sleeps where it measures the processor's clock (calm_clock.c).
 CALM_CLOCK = "tests/end_to_end/libcalm-clock.so"
-PERFTEST = re.compile(r"ib_\w+_(bw|lat)$")
+PERFTEST = re.compile(r"(ib|raw_ethernet)_\w*(bw|lat)$")
 
 
 class Failure(Exception):
@@ -315,10 +315,16 @@ class Rig:
         """Starts an unmodified program on this side's engine."""
         run = [str(self.tools / "apps/uroce"), "run", "--quiet", "--socket", self.socket(side),
                *options, "--"]
-        if self.calm and PERFTEST.match(str(words[0])):
-            env = {"LD_PRELOAD": str(self.tools / CALM_CLOCK), **(env or {})}
+        if self.calm:
+            env = {**calm_clock(self.tools, words), **(env or {})}
         return Process(self, name or f"{words[0]}-{side}",
                        [*self.inside(side), *wrapper, *run, *words], env)
+
+
+def calm_clock(build, words):
+    """What a program needs in its environment, so that it has CALM_CLOCK if it is one of perftest's."""
+    is_perftest = any(PERFTEST.match(str(word)) for word in words)
+    return {"LD_PRELOAD": str(build / CALM_CLOCK)} if is_perftest else {}
 
 
 def copy_tools(build, folder):

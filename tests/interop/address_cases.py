@@ -61,13 +61,13 @@ class VlanCmCase(CmCase):
 
 
 def cases():
-    for program, words in (("rc_pingpong", ["ibv_rc_pingpong", "-n", "200"]),
-                           ("ud_pingpong", ["ibv_ud_pingpong", "-n", "200"]),
+    for program, words in (("rc_pingpong", ["ibv_rc_pingpong", "-n", "100", "-r", "40"]),
+                           ("ud_pingpong", ["ibv_ud_pingpong", "-n", "100", "-r", "40"]),
                            ("send_bw", ["ib_send_bw", "-F", "-s", "65536", "-n", "30"])):
         yield ProgramCase(f"link-local/{program}", words, family="link-local",
                           quick=program == "rc_pingpong")
     for family in ("v4", "v6"):
-        yield VlanCase(f"vlan-{family}/rc_pingpong", ["ibv_rc_pingpong", "-n", "200"],
+        yield VlanCase(f"vlan-{family}/rc_pingpong", ["ibv_rc_pingpong", "-n", "100", "-r", "40"],
                        family=family, side="vlan", quick=family == "v4")
         yield VlanCase(f"vlan-{family}/write_bw", ["ib_write_bw", "-F", "-s", "65536", "-n", "30"],
                        family=family, side="vlan")

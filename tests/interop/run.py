@@ -25,6 +25,7 @@ import rig as rigs  # noqa: E402
 from case import Wire  # noqa: E402
 from cases import CASES  # noqa: E402
 from guest import Guest  # noqa: E402
+from machine import Machine  # noqa: E402
 from table import Table  # noqa: E402
 
 OURS = ("10.9.0.1", "fd09::1")
@@ -119,6 +120,8 @@ def main():
             print(name)
         return 0
     signal.signal(signal.SIGTERM, end)
+    if arguments.quick:
+        Machine.be_quick()
     rigs.remove_leftovers()
     build = arguments.build.resolve()
     table = Table()

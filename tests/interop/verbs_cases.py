@@ -6,12 +6,12 @@ from case import ProgramCase as Case
 
 def pingpongs():
     for kind in ("rc", "uc", "ud", "srq"):
-        yield Case(f"v4/{kind}_pingpong", [f"ibv_{kind}_pingpong", "-n", "300"],
+        yield Case(f"v4/{kind}_pingpong", [f"ibv_{kind}_pingpong", "-n", "100", "-r", "40"],
                    quick=kind in ("rc", "ud"))
-        yield Case(f"v6/{kind}_pingpong", [f"ibv_{kind}_pingpong", "-n", "300"], family="v6")
-        yield Case(f"v4/{kind}_pingpong-events", [f"ibv_{kind}_pingpong", "-n", "300", "-e"])
+        yield Case(f"v6/{kind}_pingpong", [f"ibv_{kind}_pingpong", "-n", "100", "-r", "40"], family="v6")
+        yield Case(f"v4/{kind}_pingpong-events", [f"ibv_{kind}_pingpong", "-n", "100", "-r", "40", "-e"])
     for mtu in (256, 512, 1024, 2048, 4096):
-        yield Case(f"v4/rc_pingpong-mtu{mtu}", ["ibv_rc_pingpong", "-n", "200", "-m", str(mtu)],
+        yield Case(f"v4/rc_pingpong-mtu{mtu}", ["ibv_rc_pingpong", "-n", "100", "-r", "40", "-m", str(mtu)],
                    quick=mtu == 256)
 
 

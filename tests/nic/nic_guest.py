@@ -74,9 +74,7 @@ class NicGuest(Machine):
     """The taps of the cards are in the same namespace as the control tap."""
 
     memory = 2560
-    # Debian's kernel clears memory when it is allocated: all hugepages, though an engine uses some of them,
-    # and a new hugepage is cleared once more when it is used.
-    kernel_words = "intel_iommu=on init_on_alloc=0"
+    kernel_words = "intel_iommu=on"
 
     def __init__(self, rig, nics, control, address, folder):
         self.cards = [Card(nic, index) for index, nic in enumerate(nics)]

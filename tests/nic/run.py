@@ -24,6 +24,7 @@ for folder in ("end_to_end", "interop", "nic"):
     sys.path.insert(0, str(HERE.parent / folder))
 
 import rig as rigs  # noqa: E402
+from machine import Machine  # noqa: E402
 from nic_cases import CASES  # noqa: E402
 from nics import NICS  # noqa: E402
 from nic_table import NicTable  # noqa: E402
@@ -122,6 +123,8 @@ def main():
     # A signal ends the run as an exception, so that everything is cleaned up.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
+    if arguments.quick:
+        Machine.be_quick()
     rigs.remove_leftovers()
     build = arguments.build.resolve()
     if not (build / "apps/uroced").exists():

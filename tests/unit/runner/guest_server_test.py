@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The server that executes programs in the guests of interop and nics, here without a guest."""
+import os
 import pathlib
 import resource
 import sys
@@ -26,6 +27,11 @@ class GuestServer(unittest.TestCase):
         number = guest_server.start(["sh", "-c", "echo first; read line; echo last"])
         # its standard input is empty
         self.assertEqual(guest_server.finish(number, 60), {"status": 0, "output": "first\nlast\n"})
+
+    def test_environment(self):
+        asked = {"start": ["sh", "-c", "echo $MORE $HOME"], "env": {"MORE": "more"}}
+        number = guest_server.answer(asked)["number"]
+        self.assertEqual(guest_server.finish(number, 60)["output"], f"more {os.environ['HOME']}\n", "beside the rest")
 
     def test_a_program_that_is_not_there(self):
         with self.assertRaises(OSError):
