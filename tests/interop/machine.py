@@ -130,12 +130,13 @@ class Machine:
     kernel_words = ""
     # of every guest of a run
     processors = 2
+    is_quick = False
 
     @classmethod
     def be_quick(cls):
-        """From now on, guests have one processor. With two, QEMU's threads translate for one another, and interrupt
+        """From now on, guests have one processor, and less to do. With two, QEMU's threads translate for one another, and interrupt
         each other at each change of a page table: the same cases cost twice the processor time of this machine."""
-        cls.processors = 1
+        cls.processors, cls.is_quick = 1, True
 
     def devices(self):
         """More words for QEMU."""
