@@ -106,6 +106,7 @@ class Closed(Failure):
     """A program waits for completions of a queue pair that it has destroyed."""
 
 
+PINGS = 40  # of each size
 CLOSED_S = 2  # that a program goes on without queue pairs: it has lost its completions
 
 
@@ -133,7 +134,7 @@ def fi_pingpong(rig, line, wrapper):
     in a row."""
     for last in (False, False, False, False, True):
         port = rig.port()
-        words = ["fi_pingpong", "-I", "100", *line.split()]
+        words = ["fi_pingpong", "-I", str(PINGS), *line.split()]
         try:
             return run_pair(rig, [*words, "-B", str(port)],
                             [*words, "-P", str(port), rig.control], port, wrapper=wrapper,
@@ -150,7 +151,7 @@ def fi_pingpong(rig, line, wrapper):
 
 def libfabric(rig, line, wrapper=()):
     text = fi_pingpong(rig, line, wrapper)
-    rows = re.findall(r"^(\d+\w?)\s+100\s+=100\s+\S+\s+\S+\s+(\S+)\s+(\S+)", text, re.MULTILINE)
+    rows = re.findall(rf"^(\d+\w?)\s+{PINGS}\s+={PINGS}\s+\S+\s+\S+\s+(\S+)\s+(\S+)", text, re.MULTILINE)
     if not rows:
         raise Failure(f"fi_pingpong printed no figures: {text[-200:]!r}")
     return f"{rows[0][0]} B {rows[0][2]} us; {rows[-1][0]} B {rows[-1][1]} MB/s"
