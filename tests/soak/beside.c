@@ -66,7 +66,7 @@ static bool write_through(struct soak *s, struct region *r)
 	if (ibv_post_send(qp, &wr, &bad) != 0)
 		return false;
 	while ((n = ibv_poll_cq(cq, 1, &wc)) == 0 && seconds_now() < end)
-		usleep(200);
+		usleep(1000);
 	if (n == 0)
 		die("%s: a WRITE within the program did not complete in %d s", s->o.name, STALL_S);
 	return n == 1 && wc.status == IBV_WC_SUCCESS;
