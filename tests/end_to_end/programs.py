@@ -59,9 +59,10 @@ def run_pair(rig, words, family="v4", wrappers=((), ()), limit=120):
 
 
 def table_rows(text):
-    """The rows of numbers that perftest prints, one for each size."""
+    """The rows of numbers that perftest prints, one for each size. A deviation may be the root of a number slightly
+    below zero."""
     return [line.split() for line in text.splitlines()
-            if re.fullmatch(r"\s*\d+\s+\d+(\s+[\d.]+)+\s*", line)]
+            if re.fullmatch(r"\s*\d+\s+\d+(\s+([\d.]+|-nan))+\s*", line)]
 
 
 def figures(program, text):

@@ -117,8 +117,7 @@ class Wire:
         texts = self.pair(line, family, role, limit, side)
         if any("invalid data" in text for text in texts):
             raise Failure(f"{line}: it received wrong data")
-        # perftest's deviation of a latency may be the root of a number slightly below zero
-        return figures(line.split()[0], texts[0].replace("-nan", "0.00"))
+        return figures(line.split()[0], texts[0])
 
 
 def open_wire(build, nics):

@@ -18,6 +18,7 @@ END_TO_END = pathlib.Path(__file__).resolve().parents[2] / "end_to_end"
 sys.path.insert(0, str(END_TO_END))
 
 import cases  # noqa: E402
+import programs  # noqa: E402
 from listening import listening  # noqa: E402
 from rig import PERFTEST  # noqa: E402
 
@@ -65,6 +66,13 @@ class AsTheyAre(unittest.TestCase):
         lines = dict(cases.PROGRAMS)
         every = {line.split()[0] for line in lines.values() if PERFTEST.match(line.split()[0])}
         self.assertEqual({lines[name].split()[0] for name in cases.AS_THEY_ARE}, every)
+
+
+class Figures(unittest.TestCase):
+    def test_a_deviation_that_is_no_number(self):
+        """perftest's may be the root of a number slightly below zero."""
+        row = " 8       150          74.29          99922.47      10774.29  \t       16310.34     \t-nan   \t\t96502.86"
+        self.assertEqual(programs.figures("ib_write_lat", row), "8 B 10774.29 us typical")
 
 
 class Listening(unittest.TestCase):
