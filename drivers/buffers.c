@@ -61,16 +61,18 @@ static int fill(struct rte_mempool *pool, uint32_t n)
 /*
  * Without hugetlbfs the EAL's memory is a file in memory, which has no transparent huge pages on most systems: DPDK
  * writes to each buffer when it makes a pool, so 8,192 buffers take 8,192 page faults. Private memory may have huge pages.
- * Drivers must not get such buffers: virtio_user and memif tell their peers of the EAL's memory only.
+ * No device reads it, so no buffer needs to stay within a page: two of 2,240 octets would take two pages.
  */
-static struct rte_mempool *make_private(const char *name, uint32_t n, uint16_t room)
+struct rte_mempool *buffers_make_private(const char *name, uint32_t n, uint32_t cache,
+					 uint16_t room, unsigned int flags)
 {
 	struct rte_pktmbuf_pool_private facts = { .mbuf_data_room_size = room };
 	struct rte_mempool *pool;
 	int filled;
 
-	pool = rte_mempool_create_empty(name, n, (uint32_t)sizeof(struct rte_mbuf) + room,
-					LIMIT_POOL_CACHE, sizeof(facts), SOCKET_ID_ANY, 0);
+	pool = rte_mempool_create_empty(name, n, (uint32_t)sizeof(struct rte_mbuf) + room, cache,
+					sizeof(facts), SOCKET_ID_ANY,
+					flags | RTE_MEMPOOL_F_NO_IOVA_CONTIG);
 	if (pool == NULL)
 		return NULL;
 	filled = rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), NULL);
@@ -87,16 +89,21 @@ static struct rte_mempool *make_private(const char *name, uint32_t n, uint16_t r
 	return pool;
 }
 
+bool buffers_may_be_private(bool any)
+{
+	return any && !rte_eal_has_hugepages();
+}
+
 bool buffers_are_private(const struct port *port)
 {
-	return port == NULL && !rte_eal_has_hugepages();
+	return buffers_may_be_private(port == NULL || port->any_buffer);
 }
 
 struct rte_mempool *buffers_make(const char *name, uint32_t n, uint16_t room,
 				 const struct port *port)
 {
 	if (buffers_are_private(port))
-		return make_private(name, n, room);
+		return buffers_make_private(name, n, LIMIT_POOL_CACHE, room, 0);
 	return rte_pktmbuf_pool_create(name, n, LIMIT_POOL_CACHE, 0, room,
 				       port != NULL ? port->socket : SOCKET_ID_ANY);
 }

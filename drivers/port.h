@@ -89,6 +89,7 @@ struct port {
 	const char *hears_others; /* why frames to other hosts also come; NULL: they do not */
 	uint32_t groups;
 	bool taken; /* an engine has it */
+	bool any_buffer; /* its frames may be in memory that DPDK does not know; fixed while it is open */
 	bool kernel_answers; /* the Linux kernel owns the addresses and answers ARP, ND and echo */
 	/*
 	 * The Linux interface whose neighbours and routes are used, by its present name. "": none.

@@ -22,19 +22,25 @@
 
 #define MTU_DEFAULT 4200u
 
-/* -m cannot make hugepages, and without -m EAL takes as many as are free. */
-static void say_no_pool(uint32_t n, uint32_t octets)
+#define MIB_OF_EAL 64u /* what it needs beside packet buffers, and more */
+
+/* -m cannot make hugepages, and without -m EAL takes as many as are free. `private`: nor does -m give the buffers memory. */
+static void say_no_pool(uint32_t n, uint32_t octets, bool private)
 {
-	uint32_t mib = (uint32_t)(((uint64_t)n * (octets + 256)) >> 20) + 64;
+	uint32_t mib = (uint32_t)(((uint64_t)n * (octets + 256)) >> 20);
 
 	if (rte_eal_has_hugepages())
 		SAY(ERR,
 		    "no memory for %u packet buffers of %u octets: have %u MiB of hugepages free (echo %u "
 		    "> /proc/sys/vm/nr_hugepages), or --no-huge",
-		    n, octets, mib, mib / 2 + 64);
+		    n, octets, mib + MIB_OF_EAL, (mib + MIB_OF_EAL) / 2 + 64);
+	else if (private)
+		SAY(ERR,
+		    "no memory for %u packet buffers of %u octets: they need %u MiB, and EAL -m %u",
+		    n, octets, mib, MIB_OF_EAL);
 	else
 		SAY(ERR, "no memory for %u packet buffers of %u octets: give EAL at least -m %u", n,
-		    octets, mib);
+		    octets, mib + MIB_OF_EAL);
 }
 
 /* netdev: what --netdev asks for; NULL: --port. */
@@ -52,7 +58,7 @@ static struct rte_mempool *make_pool(const struct uroced_options *o,
 		       ? netdev_pool(netdev, "uroced", n, LIMIT_POOL_CACHE)
 		       : ethdev_pool(o->port, "uroced", n, LIMIT_POOL_CACHE, (uint16_t)octets);
 	if (pool == NULL)
-		say_no_pool(n, octets);
+		say_no_pool(n, octets, netdev != NULL || ethdev_pool_is_private(o->port));
 	return pool;
 }
 

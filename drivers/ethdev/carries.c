@@ -25,8 +25,7 @@
 #define VIRTIO_HEADER	    12u /* part of its buffers, although it lies in the headroom */
 #define DRIVER_HEADER	    32u /* most that a driver needs beside a frame: net_sfc needs 22 */
 
-/* An argument of the device from --vdev or -a, in `size` octets; "": it was not given. */
-static void devarg(const struct rte_eth_dev_info *info, const char *key, char *value, size_t size)
+void ethdev_devarg(const struct rte_eth_dev_info *info, const char *key, char *value, size_t size)
 {
 	const struct rte_devargs *args = rte_dev_devargs(info->device);
 	struct rte_kvargs *list;
@@ -48,7 +47,7 @@ static uint32_t devarg_number(const struct rte_eth_dev_info *info, const char *k
 {
 	char text[32];
 
-	devarg(info, key, text, sizeof(text));
+	ethdev_devarg(info, key, text, sizeof(text));
 	return text[0] == '\0' ? other : (uint32_t)strtoul(text, NULL, 0);
 }
 
@@ -56,7 +55,7 @@ bool ethdev_shares_mac(const struct rte_eth_dev_info *info)
 {
 	char remote[IF_NAMESIZE];
 
-	devarg(info, "remote", remote, sizeof(remote));
+	ethdev_devarg(info, "remote", remote, sizeof(remote));
 	return strcmp(info->driver_name, "net_tap") == 0 && remote[0] == '\0';
 }
 
@@ -67,7 +66,7 @@ void ethdev_behind(uint16_t *id, struct rte_eth_dev_info *info)
 
 	/* bounded, although a net_impair cannot be below itself */
 	for (int depth = 0; depth < 8 && strcmp(info->driver_name, "net_impair") == 0; depth++) {
-		devarg(info, "port", name, sizeof(name));
+		ethdev_devarg(info, "port", name, sizeof(name));
 		if (rte_eth_dev_get_port_by_name(name, &lower) != 0 ||
 		    rte_eth_dev_info_get(lower, info) != 0)
 			return;
@@ -81,7 +80,7 @@ uint32_t ethdev_ifindex(uint16_t id, const struct rte_eth_dev_info *info)
 
 	if (strcmp(info->driver_name, "net_af_packet") == 0 ||
 	    strcmp(info->driver_name, "net_af_xdp") == 0) {
-		devarg(info, "iface", name, sizeof(name));
+		ethdev_devarg(info, "iface", name, sizeof(name));
 		return if_nametoindex(name);
 	}
 	return strcmp(info->driver_name, "net_tap") == 0 ? info->if_index : 0;

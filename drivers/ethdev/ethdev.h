@@ -81,4 +81,7 @@ uint32_t ethdev_buffer_octets(const char *name, uint16_t mtu);
 struct rte_mempool *ethdev_pool(const char *port, const char *name, uint32_t n, uint32_t cache,
 				uint16_t room);
 
+/* Whether ethdev_pool() takes memory that the EAL does not have: its option -m makes no difference to it. */
+bool ethdev_pool_is_private(const char *port);
+
 #endif

@@ -12,6 +12,7 @@
 
 #include "base/bits.h"
 #include "config/limits.h"
+#include "drivers/buffers.h"
 #include "drivers/ethdev/netdev.h"
 #include "drivers/ethdev/private.h"
 #include "drivers/interface.h"
@@ -64,6 +65,8 @@ struct rte_mempool *netdev_pool(const struct netdev_options *o, const char *name
 	if (o->driver == NETDEV_AF_XDP)
 		return pool_for_xdp(name, n, xdp_queues(if_nametoindex(o->iface)), cache, room,
 				    o->socket);
+	if (buffers_may_be_private(true))
+		return buffers_make_private(name, n, cache, room, 0);
 	return rte_pktmbuf_pool_create(name, n, cache, 0, room, o->socket);
 }
 

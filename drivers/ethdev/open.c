@@ -227,6 +227,7 @@ static void learn_facts(struct ethdev *d, const struct ethdev_options *o,
 	d->claims = ethdev_claims(d->behind, info);
 	d->claim = claim_none();
 	p->nap = LIMIT_PORT_NAP;
+	p->any_buffer = ethdev_takes_any_buffer(info);
 	d->sees_own_frames = strcmp(info->driver_name, "net_af_packet") == 0;
 	d->interrupts_read = d->id == d->behind && ethdev_is_card(info);
 	d->xdp = d->id == d->behind && strcmp(info->driver_name, "net_af_xdp") == 0;

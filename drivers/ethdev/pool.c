@@ -11,6 +11,7 @@
 #include <rte_mbuf_pool_ops.h>
 
 #include "base/bits.h"
+#include "drivers/buffers.h"
 #include "drivers/ethdev/private.h"
 #include "drivers/xdp/xdp.h"
 
@@ -35,10 +36,13 @@ struct rte_mempool *pool_for_xdp(const char *name, uint32_t n, uint32_t queues, 
 				 uint16_t room, int socket)
 {
 	struct rte_pktmbuf_pool_private private = { .mbuf_data_room_size = room };
-	struct rte_mempool *pool = rte_mempool_create_empty(
-		name, n + XDP_KEPT * queues, (uint32_t)sizeof(struct rte_mbuf) + room, cache,
-		sizeof(private), socket, NO_GAPS);
+	struct rte_mempool *pool;
 
+	n += XDP_KEPT * queues;
+	if (buffers_may_be_private(true))
+		return buffers_make_private(name, n, cache, room, NO_GAPS);
+	pool = rte_mempool_create_empty(name, n, (uint32_t)sizeof(struct rte_mbuf) + room, cache,
+					sizeof(private), socket, NO_GAPS);
 	if (pool == NULL)
 		return NULL;
 	rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), NULL);
@@ -63,19 +67,35 @@ static struct rte_mempool *ordinary_pool(const char *name, uint32_t n, uint32_t 
 	return pool;
 }
 
-struct rte_mempool *ethdev_pool(const char *port, const char *name, uint32_t n, uint32_t cache,
-				uint16_t room)
+/* False: there is no such port. */
+static bool find_port(const char *name, uint16_t *id, struct rte_eth_dev_info *info)
 {
-	int socket = SOCKET_ID_ANY;
+	if (rte_eth_dev_get_port_by_name(name, id) != 0 || rte_eth_dev_info_get(*id, info) != 0)
+		return false;
+	ethdev_behind(id, info);
+	return true;
+}
+
+bool ethdev_pool_is_private(const char *port)
+{
 	struct rte_eth_dev_info info;
 	uint16_t id;
 
-	if (rte_eth_dev_get_port_by_name(port, &id) == 0 && rte_eth_dev_info_get(id, &info) == 0) {
-		socket = rte_eth_dev_socket_id(id);
-		ethdev_behind(&id, &info);
-		if (strcmp(info.driver_name, "net_af_xdp") == 0)
-			return pool_for_xdp(name, n, info.max_rx_queues, cache, room,
-					    SOCKET_ID_ANY);
-	}
-	return ordinary_pool(name, n, cache, room, socket);
+	return find_port(port, &id, &info) &&
+	       buffers_may_be_private(ethdev_takes_any_buffer(&info));
+}
+
+struct rte_mempool *ethdev_pool(const char *port, const char *name, uint32_t n, uint32_t cache,
+				uint16_t room)
+{
+	struct rte_eth_dev_info info;
+	uint16_t id;
+
+	if (!find_port(port, &id, &info))
+		return ordinary_pool(name, n, cache, room, SOCKET_ID_ANY);
+	if (strcmp(info.driver_name, "net_af_xdp") == 0)
+		return pool_for_xdp(name, n, info.max_rx_queues, cache, room, SOCKET_ID_ANY);
+	if (buffers_may_be_private(ethdev_takes_any_buffer(&info)))
+		return buffers_make_private(name, n, cache, room, 0);
+	return ordinary_pool(name, n, cache, room, rte_eth_dev_socket_id(id));
 }

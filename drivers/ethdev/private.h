@@ -109,6 +109,15 @@ void ethdev_carries(uint16_t id, const struct rte_eth_dev_info *info,
  */
 void ethdev_behind(uint16_t *id, struct rte_eth_dev_info *info);
 
+/*
+ * Whether its driver takes packet buffers of any memory of this process (takes_any.c). Others need the EAL's: a peer or a
+ * card knows no other.
+ */
+bool ethdev_takes_any_buffer(const struct rte_eth_dev_info *info);
+
+/* An argument of the device from --vdev or -a, in `size` octets; "": it was not given. */
+void ethdev_devarg(const struct rte_eth_dev_info *info, const char *key, char *value, size_t size);
+
 /* Whether it is a PCI device, as opposed to a software port. */
 bool ethdev_is_card(const struct rte_eth_dev_info *info);
 

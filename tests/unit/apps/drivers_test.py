@@ -1,9 +1,10 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which of DPDK's drivers an engine loads: all, but without a port only those of --netdev."""
+"""Which of DPDK's drivers an engine loads, and what memory it takes for packet buffers."""
 
 import pathlib
 import re
+import resource
 import unittest
 
 from engine_rig import MEMIF, EngineCase
@@ -33,6 +34,27 @@ class Drivers(EngineCase):
     def test_all_with_a_library_of_the_user(self):
         some, every = self.loaded(eal=["-d", "libm.so.6"])
         self.assertEqual(some, every)
+
+
+class Buffers(EngineCase):
+    """An engine with a port has 16,384 packet buffers, and writes to each of them at its start."""
+
+    def taken(self, *options, eal=()):
+        """MiB of the EAL's memory, a file without huge pages, and page faults of a start and end."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
+        engine = self.start(*options, eal=eal)
+        status = pathlib.Path(f"/proc/{engine.pid}/status").read_text(encoding="utf-8")
+        self.end(engine)
+        faults = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt - before
+        print(f"{' '.join([*eal, *options])}: {faults} page faults")
+        return int(re.search(r"RssShmem:\s+(\d+)", status)[1]) // 1024
+
+    def test_private_where_the_driver_copies(self):
+        for name, device in (("net_null0", "--vdev=net_null0"), ("net_memif0", MEMIF.format("server", self.folder))):
+            self.assertLess(self.taken("--port", name, "--mtu", "4200", eal=[device]), 16, device)
+
+    def test_of_the_eal_otherwise(self):
+        self.assertGreater(self.taken("--port", "net_ring0", "--mtu", "4200", eal=["--vdev=net_ring0"]), 32)
 
 
 if __name__ == "__main__":

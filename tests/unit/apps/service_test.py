@@ -231,9 +231,20 @@ class Wrong(EngineCase):
             ([], ["--vdev=net_pcap0,iface=nosuch0"]), ([], ["--vdev=net_tap0,iface=uroce0,remote=nosuch0"]),
             ([], ["--vdev=net_pcap0,rx_pcap=/nonexistent,tx_pcap=/dev/null"]),
             (["--port", "0000:ff:1f.7"], ["-a", "0000:ff:1f.7"]),
-            (["--port", "net_null0"], ["--vdev=net_null0", "-m", "32"]))
+            (["--port", "net_ring0"], ["--vdev=net_ring0", "-m", "32"]))
         self.socket = "/proc/none/uroced.sock"
         self.expect_status(1, ([], []))
+
+    def test_no_memory_for_packet_buffers(self):
+        """EAL's option -m gives those of some ports memory. Those of others are in memory of their own."""
+        few = 70_000_000  # octets of private memory
+        for device, limit, says in (("net_ring0", [], "give EAL at least -m 137"),
+                                    ("net_null0", ["prlimit", f"--data={few}"], "they need 73 MiB, and EAL -m 64")):
+            words = self.words("--port", device, eal=[f"--vdev={device}", "-m", "32"])
+            end = subprocess.run([*limit, *words], env=self.environment, timeout=ENOUGH, stdin=subprocess.DEVNULL,
+                                 capture_output=True, text=True)
+            self.assertEqual((end.returncode, end.stderr), (
+                1, f"uroced: no memory for 16384 packet buffers of 4416 octets: {says}\n"))
 
     @unittest.skipUnless(os.geteuid() == 0, "another user needs root")
     def test_what_another_user_makes_right(self):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The packet buffers of an engine: without a port and without hugetlbfs they are in private memory. */
+/* The packet buffers of an engine: without hugetlbfs they are in private memory, unless its port needs the EAL's. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,9 +90,9 @@ static void use_all(struct rte_mempool *pool)
 	cr_assert_eq(rte_mempool_avail_count(pool), BUFFERS);
 }
 
-Test(buffers, without_a_port_are_in_private_memory)
+static void expect_private(const struct port *port)
 {
-	struct rte_mempool *pool = buffers_make("private", BUFFERS, ROOM, NULL);
+	struct rte_mempool *pool = buffers_make("private", BUFFERS, ROOM, port);
 	struct rte_mbuf *m;
 
 	cr_assert_not_null(pool, "%s", rte_strerror(rte_errno));
@@ -107,8 +107,31 @@ Test(buffers, without_a_port_are_in_private_memory)
 	cr_assert_null(rte_mempool_lookup("private"));
 }
 
+Test(buffers, without_a_port_are_in_private_memory)
+{
+	expect_private(NULL);
+}
+
+Test(buffers, of_a_port_that_takes_any_are_in_private_memory)
+{
+	static const struct port port = { .socket = SOCKET_ID_ANY, .any_buffer = true };
+
+	expect_private(&port);
+}
+
+/* The pool of --netdev has them: a page has room for one and a half. */
+Test(buffers, in_private_memory_follow_each_other)
+{
+	struct rte_mempool *pool = buffers_make_private("dense", 4095, 0, 2240, 0);
+
+	cr_assert_not_null(pool, "%s", rte_strerror(rte_errno));
+	cr_expect_eq(rte_mempool_avail_count(pool), 4095);
+	cr_expect_eq(pool->nb_mem_chunks, 1);
+	rte_mempool_free(pool);
+}
+
 /* Drivers tell their peers of the EAL's memory only. */
-Test(buffers, of_a_port_are_in_the_memory_of_the_eal)
+Test(buffers, of_another_port_are_in_the_memory_of_the_eal)
 {
 	static const struct port port = { .socket = SOCKET_ID_ANY };
 	struct rte_mempool *pool = buffers_make("shared", BUFFERS, ROOM, &port);
