@@ -434,7 +434,7 @@ int main(int argc, char **argv)
 	runtime_folder_remove_at_exit();
 	if (eal.own_prefix)
 		runtime_folder_make(facts.pid);
-	drivers_leave_out(options.port[0] == '\0' && !eal_options_choose_drivers(&eal));
+	drivers_choose(&eal, options.port);
 	status = start_eal(&eal);
 	runtime_folder_hold(rte_eal_get_runtime_dir());
 	if (status != 0)

@@ -2,22 +2,41 @@
 #include "uroced_drivers.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
+#include <string.h>
 
 #include "base/bits.h"
 #include "drivers/driver_file.h"
 
-static bool few;
-
-void drivers_leave_out(bool those_of_ports)
-{
-	few = those_of_ports;
-}
+#define OF_DEVICES 8u /* kinds of --vdev that eal_options_driver() knows */
 
 /* --mbuf-pool-ops-name may name any of these kinds of mempools. */
-static const char *const without_port[] = {
+static const char *wanted[6 + OF_DEVICES] = {
 	"bus_vdev.so",	    "mempool_bucket.so", "mempool_ring.so",
 	"mempool_stack.so", "net_af_packet.so",	 "net_af_xdp.so",
 };
+static size_t count = 6;
+static bool few;
+
+/* The device's driver is known: no device chooses other drivers. */
+static int want(void *none, const char *device)
+{
+	const char *driver = eal_options_driver(device);
+
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(wanted[i], driver) == 0)
+			return 0;
+	if (count == ARRAY_SIZE(wanted))
+		return 1;
+	wanted[count++] = driver;
+	return 0;
+}
+
+void drivers_choose(const struct eal_arguments *eal, const char *port)
+{
+	few = (port[0] == '\0' || eal_options_driver(port) != NULL) &&
+	      !eal_options_choose_drivers(eal) && eal_options_vdevs(eal, want, NULL) == 0;
+}
 
 /*
  * Stands before libc's. A driver that is left out counts as loaded: the EAL gets the handle of the program, and ends if it
@@ -27,7 +46,7 @@ __attribute__((visibility("default"))) void *dlopen(const char *file, int mode)
 {
 	void *(*next)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
 
-	if (few && driver_file_is_other(file, without_port, ARRAY_SIZE(without_port)))
+	if (few && driver_file_is_other(file, wanted, count))
 		file = NULL;
 	return next(file, mode);
 }

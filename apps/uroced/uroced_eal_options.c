@@ -415,9 +415,20 @@ int eal_options_vdevs(const struct eal_arguments *eal,
 	return each(eal, take_device, &d);
 }
 
+const char *eal_options_driver(const char *device)
+{
+	const struct driver *d = driver_of(device);
+
+	if (d != NULL)
+		return d->name;
+	return strncmp(device, "net_impair", strlen("net_impair")) == 0 ? "net_impair" : NULL;
+}
+
 static int chooses(void *none, const struct check *c, const char *option, const char *value)
 {
-	return c->letter == 'a' || c->letter == 'b' || c->letter == 'd' || c->wrong == wrong_device;
+	if (c->wrong == wrong_device)
+		return eal_options_driver(value) == NULL;
+	return c->letter == 'a' || c->letter == 'b' || c->letter == 'd';
 }
 
 bool eal_options_choose_drivers(const struct eal_arguments *eal)

@@ -18,7 +18,13 @@ int eal_options_check(const struct eal_arguments *eal, char *why, size_t why_siz
 int eal_options_vdevs(const struct eal_arguments *eal, int (*each)(void *arg, const char *device),
 		      void *arg);
 
-/* Whether the user names a device, or a library of drivers. */
+/*
+ * The driver of this device of --vdev, or of a port of this name, if it is one that needs no other driver. NULL: any driver may be
+ * needed.
+ */
+const char *eal_options_driver(const char *device);
+
+/* Whether the user names a device for which any driver may be needed, or a library of drivers. */
 bool eal_options_choose_drivers(const struct eal_arguments *eal);
 
 #endif

@@ -196,8 +196,13 @@ static const struct {
 	{ { "--allow=0000:03:00.0" }, true },
 	{ { "--block", "0000:03:00.0" }, true },
 	{ { "-b", "0000:03:00.0" }, true },
-	{ { "--vdev=net_null0" }, true },
-	{ { "--vd", "net_null0" }, true }, /* EAL lets names be shortened */
+	{ { "--vdev=net_null0" }, false },
+	{ { "--vdev", "net_memif12,role=server", "--vdev=net_impair0,port=net_memif12" }, false },
+	{ { "--vdev=net_null0", "-a", "0000:03:00.0" }, true },
+	{ { "--vdev=net_bonding0,slave=net_tap0" }, true },
+	{ { "--vd", "net_bonding0" }, true }, /* EAL lets names be shortened */
+	{ { "--vdev=net_null0", "--vdev=net_virtio_user0,path=/tmp/x" }, true },
+	{ { "--vdev=net_null_a" }, true },
 	{ { "-d", "libmine.so" }, true },
 };
 
@@ -208,4 +213,13 @@ Test(eal_options, devices_and_libraries_need_drivers)
 
 		cr_expect_eq(eal_options_choose_drivers(&eal), devices[i].choose, "row %zu", i);
 	}
+}
+
+Test(eal_options, the_driver_of_a_port_of_software_is_known)
+{
+	cr_expect_str_eq(eal_options_driver("net_null0"), "net_null");
+	cr_expect_str_eq(eal_options_driver("net_tap1,iface=t"), "net_tap");
+	cr_expect_str_eq(eal_options_driver("net_impair0"), "net_impair");
+	cr_expect_null(eal_options_driver("0000:03:00.0"));
+	cr_expect_null(eal_options_driver("net_bonding0"));
 }
