@@ -94,17 +94,17 @@ wire=(lib/wire/opcode.c lib/wire/icrc.c)
 enumeration psn
 values frames any_frame 1 500 envelope:0,ethernet:0,ipv4:0,ipv6:0,udp:0 "${wire[@]}"
 values frames any_headers 1 500 bth:0 "${wire[@]}"
-values frames any_icrc 2 10000 full "${wire[@]}"
+values frames any_icrc 0 10000 full "${wire[@]}"
 values keys any_secret 0 0 none
-values keys any_key 2 10000 full
+values keys any_key 0 10000 full
 contract keys range_contract,inside_contract range_in_region,range_inside
-values rings any_ring 2 10000 full
-values rings any_doorbell 2 10000 full
-values cm any_length 2 10000 full
-values cm any_mad 2 10000 full
-values cm any_ip_header 2 10000 full
-values rs_wire any_greeting 2 10000 full
-values rs_wire any_datagram 2 10000 full
+values rings any_ring 0 10000 full
+values rings any_doorbell 0 10000 full
+values cm any_length 0 10000 full
+values cm any_mad 0 10000 full
+values cm any_ip_header 0 10000 full
+values rs_wire any_greeting 0 10000 full
+values rs_wire any_datagram 0 10000 full
 contract rs_flow announce,next,take,grant,pieces_of,sent \
 	rs_inflow_announce,rs_inflow_next,rs_inflow_take,rs_inflow_grant,rs_outflow_pieces,rs_outflow_sent,rs_inflow_pass,rs_inflow_waits,next_place
 exit "$failed"
