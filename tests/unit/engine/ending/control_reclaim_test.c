@@ -24,7 +24,7 @@
 #include "../verbs/rig/starved.h"
 
 #define QUEUES	     10000u /* freed in one piece they keep a command waiting for about 0.07 s */
-#define FILES	     6u
+#define FILES	     3u /* each keeps a command waiting for 0.1 s if it is freed in one piece */
 #define FILE_OCTETS  ((size_t)1 << 30)
 #define COMMAND_SLOW 0.05 /* seconds: a slice has 2 ms */
 #define DATA_SLOW    0.1
