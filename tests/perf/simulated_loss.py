@@ -39,12 +39,12 @@ INCAST = {"use": (0.9, None), "dropped": (None, 0.001), "fairness": (0.95, None)
           "of_ideal": (None, 3)}
 SHARED = [
     ("incast, marks past 64 KiB",
-     ["--scenario", "incast:64", "--timeout", "8", "--time", "200ms"], INCAST),
+     ["--scenario", "incast:64", "--timeout", "8", "--time", "100ms"], INCAST),
     ("incast, no marks",
-     ["--scenario", "incast:64", "--timeout", "8", "--time", "200ms", "--ecn", "0"], INCAST),
+     ["--scenario", "incast:64", "--timeout", "8", "--time", "100ms", "--ecn", "0"], INCAST),
     ("10 Gbit/s over 10 ms, 0.1 % lost",
      ["--scenario", "bottleneck:1", "--trunk-delay", "5ms", "--loss", "0.001", "--depth", "512",
-      "--buffer", "16M", "--ecn", "0", "--time", "1500ms"], {"use": (0.8, None)}),
+      "--buffer", "16M", "--ecn", "0", "--time", "1000ms"], {"use": (0.8, None)}),
     ("1 queue pair, 8 octets", ["--scenario", "many:1"], {"again": (None, 0.001)}),
     ("1024 queue pairs, 8 octets", ["--scenario", "many:1024"],
      {"of_one": (0.8, None), "again": (None, 0.001), "gave_up": (None, 0)}),
