@@ -103,15 +103,16 @@
 #define LIMIT_TRACE_SNAP       128u /* octets that are kept of each: all headers */
 
 /* Lcores without work, which spin, then yield, then sleep. */
-#define LIMIT_SPIN_US	    5u
-#define LIMIT_YIELD_US	    1000u /* since the last work */
-#define LIMIT_SLEEP_MS	    100u
+#define LIMIT_SPIN_US	      5u
+#define LIMIT_YIELD_US	      200u /* since the last work, ... */
+#define LIMIT_YIELD_LONGER_US 1000u /* ... and where to sleep costs more (lib/lcore/idle/idle.c) */
+#define LIMIT_SLEEP_MS	      100u
 /* Where programs want their core, too (lib/lcore/idle/urgency.h). */
-#define LIMIT_SLICE_US	    100u /* the shortest that Linux gives */
-#define LIMIT_YIELD_LATE_US 250u /* longer than a program needs between two yields of its own */
-#define LIMIT_YIELDS_LATE   2u /* in turn */
-#define LIMIT_CROWD_MS	    100u /* before it tries to yield again */
-#define LIMIT_QPN_REST_S    8u /* before the number of a queue pair is given again */
+#define LIMIT_SLICE_US	      100u /* the shortest that Linux gives */
+#define LIMIT_YIELD_LATE_US   250u /* longer than a program needs between two yields of its own */
+#define LIMIT_YIELDS_LATE     2u /* in turn */
+#define LIMIT_CROWD_MS	      100u /* before it tries to yield again */
+#define LIMIT_QPN_REST_S      8u /* before the number of a queue pair is given again */
 
 /* A call of the control thread that an lcore must answer (lcore_call). */
 #define LIMIT_CALL_SPINS  100u /* looks before the core is offered to others, */

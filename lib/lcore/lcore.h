@@ -144,6 +144,7 @@ struct lcore {
 	bool stood_in; /* the seat is taken by a caller, which only runs messages */
 	nanotime asleep_until;
 	nanotime idle_since; /* 0: busy */
+	bool napped; /* the last time it slept, arriving frames could not wake it */
 	uint32_t processor; /* as clients were told; its thread writes it on the seat */
 	struct crowd crowd;
 	enum urgency urgency; /* atomic: of the thread that polls it */

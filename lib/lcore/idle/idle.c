@@ -4,7 +4,10 @@
  * yields the core after every look, then sleeps:
  *
  *	work           idle: SPIN       YIELD                      asleep
- *	|--------------|---- 5 us ------|------- to 1 ms ----------|=== until a bell or a deadline
+ *	|--------------|---- 5 us ------|------ to 200 us ---------|=== until a bell or a deadline
+ *
+ * An lcore whose port has no bell yields for 1 ms, because frames that arrive while it sleeps wait. So does one
+ * whose last yield was late.
  *
  * If programs keep its core busy, it sleeps instead of yielding (urgency.h).
  *
@@ -32,10 +35,11 @@
 #include "lcore/paths.h"
 #include "queue/fence.h"
 
-#define SPIN_FOR   (LIMIT_SPIN_US * TIME_US)
-#define YIELD_FOR  (LIMIT_YIELD_US * TIME_US)
-#define SLEEP_MOST (LIMIT_SLEEP_MS * TIME_MS)
-#define TRY_AGAIN  (LIMIT_ATOMIC_AGAIN_MS * TIME_MS) /* an atomic whose word was busy */
+#define SPIN_FOR     (LIMIT_SPIN_US * TIME_US)
+#define YIELD_FOR    (LIMIT_YIELD_US * TIME_US)
+#define YIELD_LONGER (LIMIT_YIELD_LONGER_US * TIME_US)
+#define SLEEP_MOST   (LIMIT_SLEEP_MS * TIME_MS)
+#define TRY_AGAIN    (LIMIT_ATOMIC_AGAIN_MS * TIME_MS) /* an atomic whose word was busy */
 
 static void tell_clients(struct lcore *l, uint32_t sleeping)
 {
@@ -103,12 +107,13 @@ static void wait_for_bell(struct lcore *l, int bell, nanotime now)
 
 	l->stats.sleeps++;
 	l->asleep_until = now + left;
+	l->napped = naps(l, bell);
 	lcore_rise(l);
 	n = ppoll(p, bell >= 0 ? 2 : 1, &t, NULL);
 	while (!lcore_sit(l))
 		sched_yield();
 	l->summoned = false;
-	if (!naps(l, bell))
+	if (!l->napped)
 		paths_woken(l, clock_now());
 	if (n <= 0)
 		return;
@@ -142,6 +147,15 @@ static void yield_core(struct lcore *l, nanotime now)
 	crowd_yielded(&l->crowd, now, clock_now());
 }
 
+/* One late yield says little, and would end the shorter time: the next one says more (urgency.h). */
+static bool may_yield(const struct lcore *l, nanotime now)
+{
+	bool longer = l->napped || l->crowd.late > 0;
+
+	return now - l->idle_since < (longer ? YIELD_LONGER : YIELD_FOR) &&
+	       !crowd_is_there(&l->crowd, now);
+}
+
 static void be_idle(struct lcore *l)
 {
 	nanotime now = clock_now();
@@ -154,7 +168,7 @@ static void be_idle(struct lcore *l)
 		l->idle_since = now;
 	if (now - l->idle_since < SPIN_FOR)
 		rte_pause();
-	else if (now - l->idle_since < YIELD_FOR && !crowd_is_there(&l->crowd, now))
+	else if (may_yield(l, now))
 		yield_core(l, now);
 	else if (sleep_once(l))
 		l->idle_since = 0;

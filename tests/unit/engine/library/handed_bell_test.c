@@ -184,6 +184,7 @@ Test(handed_bell, wakes_an_engine_that_sleeps)
 		least = time_earlier(least, answers_after(l, l->stats.sleeps));
 	cr_expect_lt(least, LIMIT_SLEEP_MS * TIME_MS / 2, "%lu us",
 		     (unsigned long)(least / TIME_US));
+	cr_expect_not(l->napped, "it yields as if frames could not wake it");
 	take_out();
 	cr_assert_eq(uroce_destroy(e), 0);
 }

@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "rig/control_rig.h"
 #include "drivers/port.h"
+#include "engine/inside.h"
 #include "engine/port.h"
 #include "protocol/flow_key.h"
 
@@ -298,4 +299,17 @@ Test(heard, more_groups_than_a_port_is_told_are_said_to_be_more)
 	}
 	cr_expect_eq(heard.count, LIMIT_PORT_GROUPS + 1);
 	close(fd);
+}
+
+/* The port has no bell. So the lcore yields for longer before it sleeps. */
+Test(heard, an_lcore_that_no_frame_wakes_knows_it)
+{
+	const struct lcore *l = &((struct engine *)engine)->lcore[0];
+	nanotime until = clock_now() + ENOUGH_MS * TIME_MS;
+
+	while (!__atomic_load_n(&l->napped, __ATOMIC_RELAXED)) {
+		cr_assert_lt(clock_now(), until, "it slept %lu times",
+			     (unsigned long)l->stats.sleeps);
+		usleep(1000);
+	}
 }
