@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Runs of the simulator as tests. A failure prints the seed and how to repeat the run. */
 #include <criterion/criterion.h>
+#include <criterion/logging.h>
 #include <stdlib.h>
 
 #include "base/bits.h"

@@ -5,6 +5,7 @@
 #include "campaign.h"
 
 #include <criterion/criterion.h>
+#include <criterion/logging.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "drivers/neighbour/kernel_watch.h"

@@ -111,7 +111,7 @@ Test(park, as_many_go_as_have_room)
 		p->flying = 0;
 		p->window = (uint64_t)turns * LIMIT_TURN * p->packet;
 		paths_release(r->engine.lcore, clock_now());
-		cr_expect_eq(r->side[0].qp.parked + r->side[2].qp.parked, 2 - turns);
+		cr_expect_eq((uint32_t)(r->side[0].qp.parked + r->side[2].qp.parked), 2 - turns);
 		for (int i = 0; i < POLLS && r->side[0].completions + r->side[2].completions < 2;
 		     i++)
 			rig_poll(r);

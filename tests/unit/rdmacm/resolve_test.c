@@ -5,6 +5,7 @@
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <criterion/logging.h>
 #include <errno.h>
 #include <net/if.h>
 #include <poll.h>

@@ -23,7 +23,7 @@ class Verdict(unittest.TestCase):
     def test_good(self):
         done = run("good/*")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("Tested: 2 | Passing: 2 | Failing: 0 | Crashing: 0", done.stderr)
+        self.assertIn("Tested: 3 | Passing: 3 | Failing: 0 | Crashing: 0", done.stderr)
         self.assertNotIn("[SKIP]", done.stderr)
 
     def test_body(self):
@@ -40,6 +40,15 @@ class Verdict(unittest.TestCase):
         self.assertEqual(said.count("faulty.c:"), 7, said)
         self.assertNotIn("not said", said)
         self.assertNotIn("not reached", said)
+
+    def test_each_assertion(self):
+        """Each refuses what it must; cr_assert ends the test, and after cr_expect it goes on."""
+        for suite, failures in (("ends", 1), ("goes_on", 2)):
+            said = run(f"{suite}/*").stderr
+            self.assertIn("Tested: 16 | Passing: 0 | Failing: 16 | Crashing: 0", said)
+            self.assertEqual(said.count("faulty.c:"), 16 * failures, said)
+            self.assertEqual(said.count("not reached"), 0, said)
+        self.fails("refused/by_expectations", "one", "two", "three", "four")
 
     def test_fini(self):
         self.fails("fini/expects", "[FAIL] fini::expects: its .fini failed",
@@ -66,7 +75,7 @@ class Verdict(unittest.TestCase):
         done = run(None)
         self.assertIn("[SKIP] skipped::disabled: its source disables it\n", done.stderr)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("Tested: 11 | Passing: 2 | Failing: 9 | Crashing: 1", done.stderr)
+        self.assertIn("Tested: 45 | Passing: 3 | Failing: 42 | Crashing: 1", done.stderr)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
  * Programs do not read their replies until the kernel takes no more descriptors of the engine's user
  * (ETOOMANYREFS, unix(7)). The engine has no privilege, and other programs work beside them.
  */
+#include <criterion/logging.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

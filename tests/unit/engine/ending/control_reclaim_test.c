@@ -5,6 +5,7 @@
  * processor time that the freeing thread used before a command was answered: that is how long the
  * command waited for it, however busy the machine is.
  */
+#include <criterion/logging.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -4,6 +4,7 @@
  * leaves before their queue pairs go, as it does where the engine has threads.
  */
 #include <criterion/criterion.h>
+#include <criterion/logging.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "beside.h"
 
+#include <criterion/logging.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Import between processes: what each can do with the other's objects. See import_rig.h. */
 #include <criterion/criterion.h>
+#include <criterion/logging.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>

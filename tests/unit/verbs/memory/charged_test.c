@@ -5,6 +5,7 @@
  * another user, whose group may have more, registers twice as much.
  */
 #include <criterion/criterion.h>
+#include <criterion/logging.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
  * the engine logs nothing about it. Runs with an engine at $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
+#include <criterion/logging.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -5,6 +5,7 @@
  * has the same source address as the victim.
  */
 #include <criterion/criterion.h>
+#include <criterion/logging.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,6 +5,7 @@
  * root's in the test's own process; the attacker is a process of nobody.
  */
 #include <criterion/criterion.h>
+#include <criterion/logging.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,7 @@
  * another program works. Then the engine ends when it is told to, or is killed.
  */
 #include <criterion/criterion.h>
+#include <criterion/logging.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program of another user than the engine's: a mover copies from and to its memory. */
 #include <criterion/criterion.h>
+#include <criterion/logging.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,6 +5,7 @@
  * with each of its views.
  */
 #include <criterion/criterion.h>
+#include <criterion/logging.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
