@@ -175,9 +175,16 @@ static void open_device(struct seen *s)
 	need(s->source_mr != NULL, "ibv_reg_mr");
 }
 
+/*
+ * The kernel gives new mappings the highest place that is free. Just below the libraries a hole that a row makes would be
+ * such a place, and whatever thread of this process maps memory next would be where nothing should be.
+ */
+#define FAR_FROM_OTHERS ((void *)0x200000000000)
+
 static void register_memory(struct seen *s)
 {
-	s->p = mmap(NULL, 2 * SEEN_OCTETS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	s->p = mmap(FAR_FROM_OTHERS, 2 * SEEN_OCTETS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
 	need(s->p != MAP_FAILED, "address space");
 	need(mmap(s->p, SEEN_OCTETS, PROT_READ | PROT_WRITE,
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == s->p,
