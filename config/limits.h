@@ -105,7 +105,7 @@
 /* Lcores without work, which spin, then yield, then sleep. */
 #define LIMIT_SPIN_US	      5u
 #define LIMIT_YIELD_US	      200u /* since the last work, ... */
-#define LIMIT_YIELD_LONGER_US 1000u /* ... and where to sleep costs more (lib/lcore/idle/idle.c) */
+#define LIMIT_YIELD_LONGER_US 1000u /* ... where sleep costs more (lcore/idle/urgency.h) */
 #define LIMIT_SLEEP_MS	      100u
 /* Where programs want their core, too (lib/lcore/idle/urgency.h). */
 #define LIMIT_SLICE_US	      100u /* the shortest that Linux gives */

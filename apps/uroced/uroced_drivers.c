@@ -10,15 +10,17 @@
 
 #define OF_DEVICES 8u /* kinds of --vdev that eal_options_driver() knows */
 
+#define ALWAYS 6u
+
 /* --mbuf-pool-ops-name may name any of these kinds of mempools. */
-static const char *wanted[6 + OF_DEVICES] = {
+static const char *wanted[ALWAYS + OF_DEVICES] = {
 	"bus_vdev.so",	    "mempool_bucket.so", "mempool_ring.so",
 	"mempool_stack.so", "net_af_packet.so",	 "net_af_xdp.so",
 };
-static size_t count = 6;
+static size_t count = ALWAYS;
 static bool few;
 
-/* The device's driver is known: no device chooses other drivers. */
+/* eal_options_choose_drivers() was false, so the driver of each device is known. */
 static int want(void *none, const char *device)
 {
 	const char *driver = eal_options_driver(device);

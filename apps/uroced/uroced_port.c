@@ -36,7 +36,7 @@ static void say_no_pool(uint32_t n, uint32_t octets, bool private)
 		    n, octets, mib + MIB_OF_EAL, (mib + MIB_OF_EAL) / 2 + 64);
 	else if (private)
 		SAY(ERR,
-		    "no memory for %u packet buffers of %u octets: they need %u MiB, and EAL -m %u",
+		    "no memory for %u packet buffers of %u octets: they need %u MiB beside EAL's own memory (-m %u)",
 		    n, octets, mib, MIB_OF_EAL);
 	else
 		SAY(ERR, "no memory for %u packet buffers of %u octets: give EAL at least -m %u", n,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
+
 #include "story/story.h"
 
 /* protocol-map 31, 32, 169 */

@@ -6,8 +6,8 @@
  *	work           idle: SPIN       YIELD                      asleep
  *	|--------------|---- 5 us ------|------ to 200 us ---------|=== until a bell or a deadline
  *
- * An lcore whose port has no bell yields for 1 ms, because frames that arrive while it sleeps wait. So does one
- * whose last yield was late.
+ * An lcore whose port has no bell yields for 1 ms, because frames that arrive while it sleeps wait. An lcore whose last
+ * yield was late does so, too.
  *
  * If programs keep its core busy, it sleeps instead of yielding (urgency.h).
  *
@@ -35,11 +35,9 @@
 #include "lcore/paths.h"
 #include "queue/fence.h"
 
-#define SPIN_FOR     (LIMIT_SPIN_US * TIME_US)
-#define YIELD_FOR    (LIMIT_YIELD_US * TIME_US)
-#define YIELD_LONGER (LIMIT_YIELD_LONGER_US * TIME_US)
-#define SLEEP_MOST   (LIMIT_SLEEP_MS * TIME_MS)
-#define TRY_AGAIN    (LIMIT_ATOMIC_AGAIN_MS * TIME_MS) /* an atomic whose word was busy */
+#define SPIN_FOR   (LIMIT_SPIN_US * TIME_US)
+#define SLEEP_MOST (LIMIT_SLEEP_MS * TIME_MS)
+#define TRY_AGAIN  (LIMIT_ATOMIC_AGAIN_MS * TIME_MS) /* an atomic whose word was busy */
 
 static void tell_clients(struct lcore *l, uint32_t sleeping)
 {
@@ -147,15 +145,6 @@ static void yield_core(struct lcore *l, nanotime now)
 	crowd_yielded(&l->crowd, now, clock_now());
 }
 
-/* One late yield says little, and would end the shorter time: the next one says more (urgency.h). */
-static bool may_yield(const struct lcore *l, nanotime now)
-{
-	bool longer = l->napped || l->crowd.late > 0;
-
-	return now - l->idle_since < (longer ? YIELD_LONGER : YIELD_FOR) &&
-	       !crowd_is_there(&l->crowd, now);
-}
-
 static void be_idle(struct lcore *l)
 {
 	nanotime now = clock_now();
@@ -168,7 +157,8 @@ static void be_idle(struct lcore *l)
 		l->idle_since = now;
 	if (now - l->idle_since < SPIN_FOR)
 		rte_pause();
-	else if (may_yield(l, now))
+	else if (now - l->idle_since < crowd_yields_for(&l->crowd, l->napped) &&
+		 !crowd_is_there(&l->crowd, now))
 		yield_core(l, now);
 	else if (sleep_once(l))
 		l->idle_since = 0;

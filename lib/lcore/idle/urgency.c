@@ -64,6 +64,11 @@ void urgency_leave(enum urgency u)
 		set_slice(&a, 0);
 }
 
+nanotime crowd_yields_for(const struct crowd *c, bool napped)
+{
+	return (napped || c->late > 0 ? LIMIT_YIELD_LONGER_US : LIMIT_YIELD_US) * TIME_US;
+}
+
 void crowd_yielded(struct crowd *c, nanotime from, nanotime now)
 {
 	if (now - from < LATE) {

@@ -41,6 +41,12 @@ struct crowd {
 /* The thread yielded at `from` and went on at `now`. */
 void crowd_yielded(struct crowd *c, nanotime from, nanotime now);
 
+/*
+ * How long an idle lcore yields before it sleeps. `napped`: frames that arrive while it sleeps do not wake it. A late yield alone
+ * uses up the shorter time, and says little by itself, so another one follows.
+ */
+nanotime crowd_yields_for(const struct crowd *c, bool napped);
+
 static inline bool crowd_is_there(const struct crowd *c, nanotime now)
 {
 	return now < c->until;

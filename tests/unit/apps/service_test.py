@@ -239,7 +239,7 @@ class Wrong(EngineCase):
         """EAL's option -m gives those of some ports memory. Those of others are in memory of their own."""
         few = 70_000_000  # octets of private memory
         for device, limit, says in (("net_ring0", [], "give EAL at least -m 137"),
-                                    ("net_null0", ["prlimit", f"--data={few}"], "they need 73 MiB, and EAL -m 64")):
+                                    ("net_null0", ["prlimit", f"--data={few}"], "they need 73 MiB beside EAL's own memory (-m 64)")):
             words = self.words("--port", device, eal=[f"--vdev={device}", "-m", "32"])
             end = subprocess.run([*limit, *words], env=self.environment, timeout=ENOUGH, stdin=subprocess.DEVNULL,
                                  capture_output=True, text=True)

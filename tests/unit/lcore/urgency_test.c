@@ -163,3 +163,16 @@ Test(urgency, yields_that_take_long_in_turn_are_a_crowd)
 			     yields[i].crowd, "yield %zu: it lasts", i);
 	}
 }
+
+/* What one late yield leaves of the shorter time is too little for a second one. */
+Test(urgency, a_late_yield_is_followed_by_another_one)
+{
+	struct crowd c = { 0 };
+
+	cr_expect_eq(crowd_yields_for(&c, false), LIMIT_YIELD_US * TIME_US);
+	cr_expect_eq(crowd_yields_for(&c, true), LIMIT_YIELD_LONGER_US * TIME_US);
+	crowd_yielded(&c, TIME_MS, TIME_MS + LATE);
+	cr_expect_gt(crowd_yields_for(&c, false), LATE);
+	crowd_yielded(&c, 2 * TIME_MS, 2 * TIME_MS + 1);
+	cr_expect_eq(crowd_yields_for(&c, false), LIMIT_YIELD_US * TIME_US, "it was in time");
+}

@@ -29,9 +29,9 @@ class GuestServer(unittest.TestCase):
         self.assertEqual(guest_server.finish(number, 60), {"status": 0, "output": "first\nlast\n"})
 
     def test_environment(self):
-        asked = {"start": ["sh", "-c", "echo $MORE $HOME"], "env": {"MORE": "more"}}
+        asked = {"start": ["sh", "-c", "echo $MORE $PATH"], "env": {"MORE": "more"}}
         number = guest_server.answer(asked)["number"]
-        self.assertEqual(guest_server.finish(number, 60)["output"], f"more {os.environ['HOME']}\n", "beside the rest")
+        self.assertEqual(guest_server.finish(number, 60)["output"], f"more {os.environ['PATH']}\n", "beside the rest")
 
     def test_a_program_that_is_not_there(self):
         with self.assertRaises(OSError):
