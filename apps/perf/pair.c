@@ -25,6 +25,7 @@
 #include "base/bits.h"
 #include "control/statistics.h"
 #include "drivers/ethdev/ethdev.h"
+#include "drivers/eal_search.h"
 #include "drivers/net_impair/live.h"
 #include "engine/uroce.h"
 #include "load.h"
@@ -67,6 +68,7 @@ int pair_eal(const struct perf_options *o)
 			 prefix,       "--no-telemetry", "--log-level",
 			 "*:error",    "--log-level",	 "uroce:notice",
 			 NULL };
+	static const char *const drivers[] = { "bus_vdev.so", "mempool_ring.so", "net_ring.so" };
 
 	if (!choose_cpus(o->placement != PLACE_ONE, lcores, sizeof(lcores))) {
 		fputs("uroce perf: this placement needs two cores\n", stderr);
@@ -74,6 +76,7 @@ int pair_eal(const struct perf_options *o)
 	}
 	snprintf(memory, sizeof(memory), "%u", o->memory);
 	snprintf(prefix, sizeof(prefix), "uroce-perf-%d", (int)getpid());
+	eal_search_want(drivers, ARRAY_SIZE(drivers));
 	rte_openlog_stream(stderr); /* stdout is for the figures */
 	if (rte_eal_init((int)ARRAY_SIZE(argv) - 1, argv) < 0) {
 		fputs("uroce perf: the DPDK environment did not start; try --memory with less\n",

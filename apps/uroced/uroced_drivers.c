@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "uroced_drivers.h"
 
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/bits.h"
-#include "drivers/driver_file.h"
+#include "drivers/eal_search.h"
 
 #define OF_DEVICES 8u /* kinds of --vdev that eal_options_driver() knows */
 
@@ -18,7 +17,6 @@ static const char *wanted[ALWAYS + OF_DEVICES] = {
 	"mempool_stack.so", "net_af_packet.so",	 "net_af_xdp.so",
 };
 static size_t count = ALWAYS;
-static bool few;
 
 /* eal_options_choose_drivers() was false, so the driver of each device is known. */
 static int want(void *none, const char *device)
@@ -36,19 +34,7 @@ static int want(void *none, const char *device)
 
 void drivers_choose(const struct eal_arguments *eal, const char *port)
 {
-	few = (port[0] == '\0' || eal_options_driver(port) != NULL) &&
-	      !eal_options_choose_drivers(eal) && eal_options_vdevs(eal, want, NULL) == 0;
-}
-
-/*
- * Stands before libc's. A driver that is left out counts as loaded: the EAL gets the handle of the program, and ends if it
- * gets none.
- */
-__attribute__((visibility("default"))) void *dlopen(const char *file, int mode)
-{
-	void *(*next)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
-
-	if (few && driver_file_is_other(file, wanted, count))
-		file = NULL;
-	return next(file, mode);
+	if ((port[0] == '\0' || eal_options_driver(port) != NULL) &&
+	    !eal_options_choose_drivers(eal) && eal_options_vdevs(eal, want, NULL) == 0)
+		eal_search_want(wanted, count);
 }
