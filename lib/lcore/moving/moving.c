@@ -59,7 +59,8 @@ struct moving_job {
 LIST_HEAD(job_list, moving_job);
 
 struct moving {
-	struct job_list free;
+	struct job_list free; /* given back */
+	uint32_t untouched; /* the first job that was never taken, so that it has no memory yet */
 	struct job_list open; /* of this rx round, at most one of each client */
 	struct job_list busy;
 	uint32_t free_count;
@@ -80,8 +81,6 @@ struct moving *moving_create(void)
 
 	if (m == NULL)
 		return NULL;
-	for (uint32_t i = 0; i < LIMIT_JOBS; i++)
-		LIST_INSERT_HEAD(&m->free, &m->job[i], link);
 	m->free_count = LIMIT_JOBS;
 	TAILQ_INIT(&m->starved);
 	return m;
@@ -119,14 +118,24 @@ bool moving_may_send(const struct lcore *l, const struct client *c)
 	return may_take(l->moving, c, 2);
 }
 
-static struct moving_job *job_take(struct lcore *l, struct client *c, struct job_list *to)
+static struct moving_job *next_free(struct moving *m)
 {
-	struct moving *m = l->moving;
 	struct moving_job *j = LIST_FIRST(&m->free);
 
 	if (j == NULL)
-		return NULL;
+		return &m->job[m->untouched++];
 	LIST_REMOVE(j, link);
+	return j;
+}
+
+static struct moving_job *job_take(struct lcore *l, struct client *c, struct job_list *to)
+{
+	struct moving *m = l->moving;
+	struct moving_job *j;
+
+	if (m->free_count == 0)
+		return NULL;
+	j = next_free(m);
 	LIST_INSERT_HEAD(to, j, link);
 	m->free_count--;
 	l->has_jobs = true;
