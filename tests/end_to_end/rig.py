@@ -266,7 +266,8 @@ class Rig:
 
     def begin_engine(self, side, eal=(), options=(), huge=False):
         """Two engines start faster together."""
-        memory = [] if huge else ["--no-huge"]
+        # less than the default of 512 MiB, because the EAL writes to what describes each page of it
+        memory = [] if huge else ["--no-huge", "-m", "128"]
         words = [*self.inside(side), str(self.build / "apps/uroced"), *memory, *eal, "--",
                  "--socket", self.socket(side), "--socket-mode", "0666", *options]
         process = Process(self, f"uroced-{side}", words)
