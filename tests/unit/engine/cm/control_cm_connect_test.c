@@ -474,7 +474,7 @@ Test(control_cm_connect, arguments_that_make_no_sense)
 Test(control_cm_connect, many)
 {
 	enum {
-		MANY = 5000
+		MANY = 2000
 	};
 	static uint32_t id[MANY];
 	struct reply_cm_event e;
