@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define SYSFS	"/sys/devices/system/"
@@ -103,7 +104,7 @@ BEFORE int access(const char *path, int mode)
 	unsigned long cpu, node;
 
 	if (strncmp(path, SYSFS, strlen(SYSFS)) != 0)
-		return faccessat(AT_FDCWD, path, mode, 0);
+		return (int)syscall(SYS_faccessat, AT_FDCWD, path, mode);
 	cpu = __atomic_load_n(&cpus, __ATOMIC_RELAXED);
 	node = __atomic_load_n(&nodes, __ATOMIC_RELAXED);
 	if (cpu == 0 || node == 0) {
@@ -118,5 +119,5 @@ BEFORE int access(const char *path, int mode)
 		errno = ENOENT;
 		return -1;
 	}
-	return faccessat(AT_FDCWD, path, mode, 0);
+	return (int)syscall(SYS_faccessat, AT_FDCWD, path, mode);
 }

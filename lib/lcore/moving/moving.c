@@ -122,8 +122,10 @@ static struct moving_job *next_free(struct moving *m)
 {
 	struct moving_job *j = LIST_FIRST(&m->free);
 
-	if (j == NULL)
+	if (j == NULL) {
+		assert(m->untouched < LIMIT_JOBS);
 		return &m->job[m->untouched++];
+	}
 	LIST_REMOVE(j, link);
 	return j;
 }
