@@ -258,7 +258,7 @@ def read_arguments():
     a.seconds = a.hours * 3600 + a.minutes * 60 or 300
     a.rounds = 4 if a.quick else 0
     a.qps = a.qps or (150 if a.quick else 600)
-    a.rate = a.rate or (400 if a.quick else 1500)
+    a.rate = a.rate or (250 if a.quick else 1500)
     a.round = 27 if a.quick else min(150, a.seconds / 4)
     a.calm = 2 if a.quick else 1
     a.pause = 1.3 if a.quick else 1.5
