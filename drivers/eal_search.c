@@ -38,11 +38,15 @@ static bool is_left_out(const char *file)
 /* The compiler knows it as readdir64(), as the EAL's. */
 BEFORE struct dirent *readdir(DIR *folder)
 {
-	static struct dirent *(*next)(DIR *);
+	static void *libc;
+	struct dirent *(*next)(DIR *) =
+		(struct dirent * (*)(DIR *)) __atomic_load_n(&libc, __ATOMIC_RELAXED);
 	struct dirent *entry;
 
-	if (next == NULL)
+	if (next == NULL) {
 		next = (struct dirent * (*)(DIR *)) dlsym(RTLD_NEXT, "readdir64");
+		__atomic_store_n(&libc, (void *)next, __ATOMIC_RELAXED);
+	}
 	do
 		entry = next(folder);
 	while (entry != NULL && is_left_out(entry->d_name));
@@ -103,7 +107,7 @@ BEFORE int access(const char *path, int mode)
 	static unsigned long cpus, nodes;
 	unsigned long cpu, node;
 
-	if (strncmp(path, SYSFS, strlen(SYSFS)) != 0)
+	if (mode != F_OK || strncmp(path, SYSFS, strlen(SYSFS)) != 0)
 		return (int)syscall(SYS_faccessat, AT_FDCWD, path, mode);
 	cpu = __atomic_load_n(&cpus, __ATOMIC_RELAXED);
 	node = __atomic_load_n(&nodes, __ATOMIC_RELAXED);
