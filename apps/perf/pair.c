@@ -24,8 +24,8 @@
 
 #include "base/bits.h"
 #include "control/statistics.h"
-#include "drivers/ethdev/ethdev.h"
 #include "drivers/eal_search.h"
+#include "drivers/ethdev/ethdev.h"
 #include "drivers/net_impair/live.h"
 #include "engine/uroce.h"
 #include "load.h"

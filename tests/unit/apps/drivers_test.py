@@ -5,9 +5,10 @@
 import pathlib
 import re
 import resource
+import subprocess
 import unittest
 
-from engine_rig import MEMIF, EngineCase
+from engine_rig import MEMIF, UROCE, UROCED, EngineCase
 
 WITHOUT_PORT = {"bus_vdev", "mempool_bucket", "mempool_ring", "mempool_stack", "net_af_packet", "net_af_xdp"}
 
@@ -31,6 +32,12 @@ class Drivers(EngineCase):
         few, _ = self.loaded("--port", "net_memif0", eal=[MEMIF.format("server", self.folder)])
         self.assertLessEqual(WITHOUT_PORT | {"net_memif"}, few)
         self.assertLessEqual(few, WITHOUT_PORT | {"net_memif", "bus_pci"})
+
+    def test_the_eal_calls_functions_of_the_programs(self):
+        for program in (UROCED, f"{UROCE}-perf"):
+            seen = subprocess.run(["nm", "--dynamic", "--defined-only", program], capture_output=True, text=True,
+                                  check=True).stdout.split()
+            self.assertLessEqual({"access", "readdir64"}, set(seen), program)
 
     def test_all_with_a_library_of_the_user(self):
         some, every = self.loaded(eal=["-d", "libm.so.6"])

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -60,7 +61,15 @@ Test(eal_search, last_number_of_a_list)
 		cr_expect_eq(eal_search_last(row[i].list), row[i].last, "%s", row[i].list);
 }
 
-/* A system call of the kernel's says what is right. */
+/* Of a name that two have, the libraries get the program's. */
+Test(eal_search, libraries_call_the_functions_of_the_program)
+{
+	cr_expect_eq(dlsym(RTLD_DEFAULT, "access"), (void *)access);
+	cr_expect_eq(dlsym(RTLD_DEFAULT, "readdir64"), (void *)readdir);
+	cr_expect_neq(dlsym(RTLD_NEXT, "access"), (void *)access, "libc has another one");
+}
+
+/* The kernel says what is right. */
 Test(eal_search, access_says_what_the_kernel_says)
 {
 	static const char *const format[] = {

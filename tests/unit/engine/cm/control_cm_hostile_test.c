@@ -325,7 +325,7 @@ Test(control_cm_hostile, datagram_services_of_one_number)
 	cr_expect_leq(longest_chain(), 32, "%u", longest_chain());
 }
 
-/* H-68: a host that fills its room leaves that of the others. It had all but the last of its connections before. */
+/* H-68: a host that fills its room leaves that of the others. Before the test it had all but its last connections. */
 Test(control_cm_hostile, one_host_is_not_all)
 {
 	enum {
@@ -340,7 +340,9 @@ Test(control_cm_hostile, one_host_is_not_all)
 	while (cm_source_count(e, &other) == cm_source_count(e, &stranger))
 		other.octet[15]++;
 	listener_at(&server, TCP, PORT, 5);
+	pthread_mutex_lock(&e->control_lock);
 	*cm_source_count(e, &stranger) = CM_SOURCE_MAX - LAST;
+	pthread_mutex_unlock(&e->control_lock);
 	for (uint32_t i = 1; i <= LAST; i++) {
 		m = good_req(i, 0x1000 + i);
 		throw_and_reject(&stranger, &m);
