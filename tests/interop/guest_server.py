@@ -10,6 +10,7 @@
     {"end all": true}              -> {"status": 0}: kills all running programs
 """
 
+import fcntl
 import json
 import os
 import signal
@@ -21,12 +22,20 @@ PORT = 7471
 programs = {}
 
 
+def file_in_memory():
+    """Without the module tempfile: emulated, loading what that needs takes a second of each boot. Linux does not lock
+    the position in a file of memfd_create(): of two threads that write at once, one would overwrite the other's line.
+    With O_APPEND each line comes behind what is there."""
+    file = open(os.memfd_create("output"), "r+b", 0)
+    fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
+    return file
+
+
 class Program(subprocess.Popen):
-    """Has a file for its output as long as it runs: a guest executes thousands of programs. The file is in
-    memory, without the module tempfile: emulated, loading what that needs takes a second of each boot."""
+    """Has a file for its output as long as it runs: a guest executes thousands of programs."""
 
     def __init__(self, words, env=None):
-        self.file, self.text, self.lock = open(os.memfd_create("output"), "r+b", 0), "", threading.Lock()
+        self.file, self.text, self.lock = file_in_memory(), "", threading.Lock()
         try:
             super().__init__(words, stdin=subprocess.DEVNULL, stdout=self.file,
                              stderr=subprocess.STDOUT, start_new_session=True, env={**os.environ, **(env or {})})
@@ -35,7 +44,7 @@ class Program(subprocess.Popen):
             raise
 
     def said(self):
-        """The whole output. The file position belongs to the program that writes."""
+        """The whole output."""
         with self.lock:
             if self.file is None:
                 return self.text

@@ -28,6 +28,13 @@ class GuestServer(unittest.TestCase):
         # its standard input is empty
         self.assertEqual(guest_server.finish(number, 60), {"status": 0, "output": "first\nlast\n"})
 
+    def test_two_that_write_at_once(self):
+        """As an engine's lcore does, which says what it cannot have, while the main thread says that it serves."""
+        writer = "dd if=/dev/zero bs=1M count=20 status=none"
+        number = guest_server.start(["sh", "-c", f"{writer} & {writer} >&2; wait"])
+        self.assertEqual(guest_server.finish(number, 60)["status"], 0)
+        self.assertEqual(len(guest_server.output(number)["output"]), 40 << 20, "nothing is overwritten")
+
     def test_environment(self):
         asked = {"start": ["sh", "-c", "echo $MORE $PATH"], "env": {"MORE": "more"}}
         number = guest_server.answer(asked)["number"]
