@@ -47,15 +47,15 @@ def case_of(cases):
     return case
 
 
-def wait_until(what, limit, condition, pause=0.01):
-    """Waits until `condition` is true, at most `limit` seconds."""
+def wait_until(what, limit, condition, pause=0.01, seen=None):
+    """Waits until `condition` is true, at most `limit` seconds. `seen` returns what is known of what did not come."""
     end = time.monotonic() + limit
     while True:
         result = condition()
         if result:
             return result
         if time.monotonic() > end:
-            raise Failure(f"{what} did not come within {limit} s")
+            raise Failure(f"{what} did not come within {limit} s{f' ({seen()})' if seen else ''}")
         time.sleep(pause)
 
 

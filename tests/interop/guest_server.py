@@ -6,6 +6,7 @@
     {"finish": NUMBER, "limit": S} -> {"status", "output"}; a program that takes longer is killed
     {"signal": NUMBER, "with": N}  -> {"status": 0}
     {"output": NUMBER}             -> {"status", "output"} so far; no status: it is running
+    {"threads": NUMBER}            -> {"output"}: where the threads of a program that runs stand
     {"listens": PORT}              -> {"listens"}
     {"end all": true}              -> {"status": 0}: kills all running programs
 """
@@ -88,6 +89,16 @@ def finish(number, limit):
     return {"status": status, "output": program.said()}
 
 
+def threads(number):
+    """The name of each thread, its state, and the kernel's function in which it waits (0: none)."""
+    folder, found = f"/proc/{programs[number].pid}/task", []
+    for thread in sorted(os.listdir(folder), key=int):
+        with open(f"{folder}/{thread}/stat") as stat, open(f"{folder}/{thread}/wchan") as place:
+            name, _, rest = stat.read().partition("(")[2].rpartition(")")
+            found.append(f"{name} {rest.split()[0]} {place.read()}")
+    return {"output": ", ".join(found)}
+
+
 def end_all():
     for number, program in list(programs.items()):
         if program.poll() is None:
@@ -117,6 +128,8 @@ def answer(question):
         return end_with(question["signal"], question["with"])
     if "output" in question:
         return output(question["output"])
+    if "threads" in question:
+        return threads(question["threads"])
     if "end all" in question:
         return end_all()
     return {"listens": listens(question["listens"])}

@@ -258,6 +258,11 @@ class Machine:
         status, output = self.output(number)
         return f"{'it runs' if status is None else f'ended with {status}'}: {output.strip()[-200:]}"
 
+    def stands(self, number):
+        """How far a program has come that takes too long, for a message."""
+        said = " / ".join(self.said(number).splitlines())
+        return f"{said}; its threads: {self.request({'threads': number}, 10)['output']}"
+
     def signal(self, number, with_what):
         self.request({"signal": number, "with": int(with_what)}, 10)
 

@@ -190,7 +190,7 @@ class NicGuest(Machine):
                 raise Failure(f"in the guest, uroced ended with {status}: "
                               f"{' / '.join(output.strip().splitlines()[-4:])}")
             return "serving" in output
-        wait_until("the guest's engine", limit, serves, 0.2)
+        wait_until("the guest's engine", limit, serves, 0.2, lambda: self.stands(engine))
         wait_until("the link of the guest's engine", 60, lambda: self.has_link(socket), 0.2)
 
     def has_link(self, socket):

@@ -3,8 +3,10 @@
 """The server that executes programs in the guests of interop and nics, here without a guest."""
 import os
 import pathlib
+import re
 import resource
 import sys
+import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -43,6 +45,18 @@ class GuestServer(unittest.TestCase):
     def test_a_program_that_is_not_there(self):
         with self.assertRaises(OSError):
             guest_server.start(["/nonexistent/program"])
+
+    def test_where_threads_stand(self):
+        number = guest_server.start(["sleep", "600"])
+        try:
+            end = time.monotonic() + 60
+            said = guest_server.answer({"threads": number})["output"]
+            while not re.fullmatch(r"sleep S \w+", said):  # it may not sleep yet
+                self.assertLess(time.monotonic(), end, said)
+                time.sleep(0.01)
+                said = guest_server.answer({"threads": number})["output"]
+        finally:
+            guest_server.finish(number, 0)
 
     def test_one_that_takes_too_long_is_killed(self):
         number = guest_server.start(["sleep", "600"])

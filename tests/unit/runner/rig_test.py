@@ -20,7 +20,7 @@ sys.path.insert(0, str(END_TO_END))
 import cases  # noqa: E402
 import programs  # noqa: E402
 from listening import listening  # noqa: E402
-from rig import PERFTEST  # noqa: E402
+from rig import PERFTEST, Failure, wait_until  # noqa: E402
 
 # Each program prints its pid; `far` has left the session of the process that the rig started.
 KILLED = """
@@ -66,6 +66,15 @@ class AsTheyAre(unittest.TestCase):
         lines = dict(cases.PROGRAMS)
         every = {line.split()[0] for line in lines.values() if PERFTEST.match(line.split()[0])}
         self.assertEqual({lines[name].split()[0] for name in cases.AS_THEY_ARE}, every)
+
+
+class Waits(unittest.TestCase):
+    def test_what_was_seen_instead(self):
+        with self.assertRaisesRegex(Failure, r"^a line did not come within 0 s \(another one\)$"):
+            wait_until("a line", 0, lambda: False, seen=lambda: "another one")
+        with self.assertRaisesRegex(Failure, r"^a line did not come within 0 s$"):
+            wait_until("a line", 0, lambda: False)
+        self.assertEqual(wait_until("a line", 0, lambda: 7, seen=self.fail), 7)
 
 
 class Figures(unittest.TestCase):
