@@ -26,8 +26,15 @@
 
 static struct rdma_event_channel *channel;
 
+static void run(const char *command)
+{
+	cr_assert_eq(system(command), 0, "%s", command);
+}
+
+/* Of itself the kernel gives up after three seconds. On a busy machine a measurement takes longer. */
 static void open_all(void)
 {
+	run("echo 60 >/proc/sys/net/ipv4/neigh/wire0/mcast_solicit");
 	channel = open_channel();
 }
 
@@ -57,12 +64,11 @@ static void expect_no_delay(void)
 	cr_expect_lt(took, MOST, "%.0f us", took * 1e6);
 }
 
-/* The kernel asks for three seconds, and then remembers the failure. */
 static void begin_resolving(struct rdma_cm_id *id, const char *nobody)
 {
 	struct sockaddr_in a;
 
-	cr_assert_eq(rdma_resolve_addr(id, NULL, address(&a, nobody, 7), 5000), 0, "%s",
+	cr_assert_eq(rdma_resolve_addr(id, NULL, address(&a, nobody, 7), 60000), 0, "%s",
 		     strerror(errno));
 }
 
@@ -78,7 +84,8 @@ Test(resolve, many_ids_resolve_an_address)
 		begin_resolving(id[i], "10.77.0.98");
 	}
 	expect_no_delay();
-	/* each resolution ends in time */
+	/* all resolutions end with the kernel's */
+	run("ip neighbour change 10.77.0.98 dev wire0 nud failed");
 	for (int i = 0; i < MANY; i++)
 		pass_event(channel, RDMA_CM_EVENT_ADDR_ERROR);
 	for (int i = 0; i < MANY; i++)
@@ -137,11 +144,6 @@ Test(resolve, queue_pairs_with_a_resolved_address)
 }
 
 /* ---- routes ---- */
-
-static void run(const char *command)
-{
-	cr_assert_eq(system(command), 0, "%s", command);
-}
 
 union any_address {
 	struct sockaddr any;
