@@ -107,6 +107,7 @@
 #define LIMIT_YIELD_US	      200u /* since the last work, ... */
 #define LIMIT_YIELD_LONGER_US 1000u /* ... where sleep costs more (lcore/idle/urgency.h) */
 #define LIMIT_SLEEP_MS	      100u
+#define LIMIT_LOOK_AGAIN_US   100u /* after a bell that may ring before its frame is there */
 /* Where programs want their core, too (lib/lcore/idle/urgency.h). */
 #define LIMIT_SLICE_US	      100u /* the shortest that Linux gives */
 #define LIMIT_YIELD_LATE_US   250u /* longer than a program needs between two yields of its own */

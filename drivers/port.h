@@ -99,6 +99,7 @@ struct port {
 	uint32_t ifindex;
 	struct kernel_interface *kernel; /* gets frames that are not RoCE; NULL: none */
 	nanotime nap; /* how long an idle lcore without a bell may sleep */
+	bool rings_early; /* a bell may ring, and be drained, before its frame can be received */
 	/* addresses of the interface (netdev); otherwise the engine uses those of --ip */
 	uint32_t addresses;
 	struct {

@@ -3,6 +3,9 @@
  * A bell for ports without rx interrupts: a packet socket on the port's Linux interface that keeps
  * one octet of each frame. Its receive queue holds one or two frames. While the lcore is awake and
  * does not empty it, each further frame costs the kernel only the filter.
+ *
+ * The kernel gives a frame to the packet sockets of an interface one after the other, to the one that was bound last
+ * first. So this socket has its octet before the port's own socket has the frame (port.rings_early).
  */
 #include <arpa/inet.h>
 #include <linux/filter.h>

@@ -166,6 +166,7 @@ static void open_bells(struct ethdev *d)
 			q->bell_is_interrupt = q->bell >= 0;
 		} else if (d->link_ifindex != 0 && !d->xdp) {
 			q->bell = bell_open(d->link_ifindex, d->port.kernel_answers);
+			d->port.rings_early = true;
 		}
 	}
 }

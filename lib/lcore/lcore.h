@@ -145,6 +145,7 @@ struct lcore {
 	nanotime asleep_until;
 	nanotime idle_since; /* 0: busy */
 	bool napped; /* the last time it slept, arriving frames could not wake it */
+	nanotime rung_at; /* when a bell that may ring early was drained last; 0: never */
 	uint32_t processor; /* as clients were told; its thread writes it on the seat */
 	struct crowd crowd;
 	enum urgency urgency; /* atomic: of the thread that polls it */

@@ -11,6 +11,12 @@
  *
  * If programs keep its core busy, it sleeps instead of yielding (urgency.h).
  *
+ * A bell may ring before its frame can be received (port.rings_early). If the lcore does not find the frame, nothing
+ * rings for it again. So it looks again soon after such a bell, then ever later:
+ *
+ *	bell  0.1 ms  0.4     1.6                     6.4 ms
+ *	|-----|-------|-------|-----------------------|------ ... at most SLEEP_MOST
+ *
  * A sleeping thread is woken by its eventfd (the control path, other lcores, movers), by the
  * eventfds of clients, by the port's bell, and by the next deadline. A thread that has work for it
  * looks at `sleeping` after publishing the work. This thread looks at everything once more after
@@ -27,6 +33,7 @@
 
 #include <rte_pause.h>
 
+#include "base/bits.h"
 #include "drivers/log.h"
 #include "lcore/inside.h"
 #include "lcore/moving/crossing.h"
@@ -37,6 +44,7 @@
 
 #define SPIN_FOR   (LIMIT_SPIN_US * TIME_US)
 #define SLEEP_MOST (LIMIT_SLEEP_MS * TIME_MS)
+#define LOOK_AGAIN (LIMIT_LOOK_AGAIN_US * TIME_US)
 #define TRY_AGAIN  (LIMIT_ATOMIC_AGAIN_MS * TIME_MS) /* an atomic whose word was busy */
 
 static void tell_clients(struct lcore *l, uint32_t sleeping)
@@ -70,10 +78,18 @@ static bool naps(const struct lcore *l, int bell)
 	return l->engine->port != NULL && l->queue != UINT16_MAX && bell < 0;
 }
 
+/* A frame that comes late after its bell waits at most three times as long again. */
+static nanotime look_again(const struct lcore *l, nanotime now)
+{
+	nanotime since = now > l->rung_at ? now - l->rung_at : 0;
+
+	return l->rung_at != 0 ? MAX_OF(LOOK_AGAIN, 3 * since) : TIME_NEVER;
+}
+
 static nanotime sleep_for(struct lcore *l, int bell, nanotime now)
 {
 	nanotime next = time_earlier(wheel_next(&l->wheel), moderate_next(l));
-	nanotime most = SLEEP_MOST;
+	nanotime most = time_earlier(SLEEP_MOST, look_again(l, now));
 
 	next = time_earlier(next, paths_next(l, now));
 	if (naps(l, bell))
@@ -92,6 +108,15 @@ static void take_kicks(int wait_fd)
 
 	if (epoll_wait(wait_fd, event, 16, 0) < 0)
 		return;
+}
+
+static void drain_bell(struct lcore *l)
+{
+	struct port *p = l->engine->port;
+
+	p->ops->bell_drain(p, l->queue);
+	if (p->rings_early)
+		l->rung_at = clock_now();
 }
 
 static void wait_for_bell(struct lcore *l, int bell, nanotime now)
@@ -118,7 +143,7 @@ static void wait_for_bell(struct lcore *l, int bell, nanotime now)
 	if (p[0].revents != 0)
 		take_kicks(wait_fd);
 	if (bell >= 0 && p[1].revents != 0)
-		l->engine->port->ops->bell_drain(l->engine->port, l->queue);
+		drain_bell(l);
 }
 
 /* True: there was something to do, so the thread did not sleep. */
