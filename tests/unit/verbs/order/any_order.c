@@ -122,7 +122,7 @@ static void fork_step(void)
 #ifdef FORKS
 	volatile uint8_t *octet = &w.memory[draw(MEMORY)];
 	pid_t child;
-	int status;
+	int status = 0;
 
 	if (draw(20) != 0)
 		return;
