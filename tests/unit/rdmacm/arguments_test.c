@@ -121,12 +121,33 @@ Test(arguments, queue_pairs)
 Test(arguments, parameters_of_a_connection)
 {
 	struct rdma_conn_param too_deep = { .initiator_depth = 254 };
-	struct rdma_conn_param nothing_is_promoted_when_the_table_is_full = { .responder_resources =
-										      254 };
+	struct rdma_conn_param too_many = { .responder_resources = 254 };
 
 	FAILS(rdma_connect(bound, &too_deep), EINVAL);
-	FAILS(rdma_connect(bound, &nothing_is_promoted_when_the_table_is_full), EINVAL);
+	FAILS(rdma_connect(bound, &too_many), EINVAL);
 	FAILS(rdma_accept(bound, &too_deep), EINVAL);
+}
+
+Test(arguments, a_connection_as_deep_as_the_device)
+{
+	struct rdma_conn_param param = { 0 };
+	struct rdma_cm_id *listener, *caller;
+	struct ibv_device_attr device;
+	uint16_t port;
+
+	listener = open_listener(channel, RDMA_PS_TCP, &port);
+	caller = open_caller(channel, RDMA_PS_TCP, port);
+	give_qp(caller);
+	cr_assert_eq(ibv_query_device(caller->verbs, &device), 0);
+	param.responder_resources = (uint8_t)(device.max_qp_rd_atom + 1);
+	FAILS(rdma_connect(caller, &param), EINVAL);
+	param.responder_resources = (uint8_t)device.max_qp_rd_atom;
+	param.initiator_depth = (uint8_t)(device.max_qp_init_rd_atom + 1);
+	FAILS(rdma_connect(caller, &param), EINVAL);
+	param.initiator_depth = (uint8_t)device.max_qp_init_rd_atom;
+	cr_expect_eq(rdma_connect(caller, &param), 0, "%s", strerror(errno));
+	rdma_destroy_ep(caller);
+	rdma_destroy_ep(listener);
 }
 
 Test(arguments, options)

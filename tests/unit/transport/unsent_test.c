@@ -83,6 +83,31 @@ Test(unsent, replies_in_either_order)
 	}
 }
 
+/* As many READs as the responder remembers: the oldest one's reply is made again, too. */
+Test(unsent, replies_to_all_that_is_remembered)
+{
+	uint32_t remembered = pair.b.qp->attr.max_dest_rd_atomic, n;
+	struct packet request;
+
+	for (uint32_t i = 0; i < remembered; i++) {
+		pair_post(&pair, &pair.a, WORK_RDMA_READ, WORK_SIGNALED, 20000 + 8 * i, 8,
+			  40000 + 8 * i);
+		cr_assert(pair_next(&pair, &pair.a, &request));
+		request.src_gid = pair.a.qp->attr.path.sgid;
+		request.dst_gid = pair.a.qp->attr.path.dgid;
+		request.payload_length = 0;
+		pair_inject(&pair, &pair.b, &request);
+	}
+	n = take_all(&pair.b);
+	cr_assert_eq(n, remembered);
+	give_back(&pair.b, n, true);
+	cr_expect_eq(take_all(&pair.b), n, "nobody has asked again");
+	give_back(&pair.b, n, true);
+	pair_run(&pair);
+	cr_assert_eq(pair.a.done_count, remembered);
+	cr_assert_arr_eq(pair.a.memory + 20000, pair.b.memory + 40000, 8 * remembered);
+}
+
 /* The third packet's payload is not there: what came before it in the queue still completes. */
 Test(unsent, a_payload_that_cannot_be_gathered)
 {
