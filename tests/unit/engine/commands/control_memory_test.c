@@ -107,13 +107,18 @@ Test(control_memory, changes_of_a_region)
 	expect_counts(0, 0, 0, 0);
 }
 
-/* The engine's address of the first octet of a region; NULL: it is peer memory. */
-static void *first_octet(uint32_t key)
+static const struct region *region_at(uint32_t key)
 {
 	const struct region *r = key_find(&((struct engine *)engine)->keys, key);
 
 	cr_assert_not_null(r);
-	return r->piece[0].direct;
+	return r;
+}
+
+/* The engine's address of the first octet of a region; NULL: it is peer memory. */
+static void *first_octet(uint32_t key)
+{
+	return region_at(key)->piece[0].direct;
 }
 
 /* A file that was mapped for reading is not written through that mapping later. */
@@ -286,7 +291,8 @@ Test(control_memory, windows_and_null_regions)
 	int fd = attach(), other = attach();
 	struct objects o;
 	struct reply_alloc_mw w[2];
-	struct reply_reg_mr null;
+	struct reply_reg_mr null, theirs;
+	uint32_t pd;
 
 	make_objects(fd, &o);
 	expect_counts(2, 1, 1, 1);
@@ -306,6 +312,11 @@ Test(control_memory, windows_and_null_regions)
 	cr_expect_neq(w[0].rkey >> 8, w[1].rkey >> 8);
 	cr_expect_eq(null.rkey, 0);
 	expect_counts(2, 1, 1, 4);
+	cr_assert_eq(ask_handle(other, COMMAND_ALLOC_PD, open_context(other), &pd), 0);
+	cr_assert_eq(alloc_null(other, pd, &theirs), 0);
+	cr_expect_neq(region_at(theirs.lkey)->client, region_at(null.lkey)->client,
+		      "each is its own program's");
+	cr_expect_eq(ask_handle(other, COMMAND_DEREG_MR, theirs.handle, NULL), 0);
 	cr_expect_eq(ask_handle(fd, COMMAND_DEALLOC_MW, null.handle + 10, NULL), EINVAL);
 	cr_expect_eq(rereg(fd,
 			   (struct request_rereg_mr){ .mr = null.handle, .flags = REREG_ACCESS },

@@ -5,9 +5,14 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include "rig/endpoint.h"
 
@@ -476,6 +481,39 @@ Test(memory, advice_for_many_elements_and_other_names)
 		cr_expect(is_present(p + i * 4096), "page %u", i);
 	sge[99].addr += 4096;
 	cr_expect_eq(ibv_advise_mr(e.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, sge, 100), EFAULT);
+	cr_expect_eq(ibv_dereg_mr(mr), 0);
+}
+
+/* Linux before 5.14: madvise() takes no MADV_POPULATE_READ (22), and nothing that came later. */
+static void make_kernel_old(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 22, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
+
+	cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	cr_assert_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0, "%m");
+}
+
+Test(memory, advice_on_an_old_kernel)
+{
+	uint8_t *p = pages(4 * 4096);
+	struct ibv_mr *mr = ibv_reg_mr(e.pd, p, 4 * 4096, ALL | IBV_ACCESS_ON_DEMAND);
+	struct ibv_sge sge = { (uintptr_t)p + 4095, 4096 + 2, mr->lkey };
+
+	make_kernel_old();
+	cr_assert_eq(ibv_advise_mr(e.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, &sge, 1), 0);
+	for (uint32_t i = 0; i < 4; i++)
+		cr_expect_eq(is_present(p + i * 4096), i < 3, "page %u", i);
+	sge = (struct ibv_sge){ (uintptr_t)p + 3 * 4096, 1, mr->lkey };
+	cr_assert_eq(ibv_advise_mr(e.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), 0);
+	cr_expect(is_present(p + 3 * 4096));
 	cr_expect_eq(ibv_dereg_mr(mr), 0);
 }
 

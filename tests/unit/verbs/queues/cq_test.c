@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -40,6 +41,22 @@ Test(cq, a_resize_keeps_unpolled_completions_and_their_order)
 	cr_expect_geq(p.cq->cqe, 1);
 	post_many(p.qp[0], 15, 1);
 	expect_in_order(p.cq, 15, 1);
+	close_pair(&p);
+}
+
+/* The first ones open what there is once, and malloc() keeps some of what they free. */
+Test(cq, resizes_keep_no_memory)
+{
+	struct pair p = { 0 };
+	size_t used = 0;
+
+	open_pair(&p, SMALL_CQ);
+	for (int i = 0; i < 64; i++) {
+		cr_assert_eq(ibv_resize_cq(p.cq, i % 2 == 0 ? 30 : SMALL_CQ), 0);
+		if (i == 32)
+			used = mallinfo2().uordblks;
+	}
+	cr_expect_eq(mallinfo2().uordblks, used);
 	close_pair(&p);
 }
 
@@ -498,6 +515,8 @@ Test(cq, wrong_moderation_is_refused)
 	attr.attr_mask = IBV_CQ_ATTR_RESERVED;
 	cr_expect_eq(ibv_modify_cq(e.cq, &attr), EOPNOTSUPP);
 	cr_assert_eq(ibv_query_device_ex(e.context, NULL, &device), 0);
+	cr_expect_eq(device.cq_mod_caps.max_cq_count, LIMIT_MODERATION);
+	cr_expect_eq(device.cq_mod_caps.max_cq_period, LIMIT_MODERATION);
 	attr = moderation(device.cq_mod_caps.max_cq_count, device.cq_mod_caps.max_cq_period);
 	cr_expect_eq(ibv_modify_cq(e.cq, &attr), 0, "what is announced can be had");
 }
