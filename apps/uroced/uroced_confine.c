@@ -207,14 +207,17 @@ static int drop_capabilities(const struct confine_needs *needs, char *why, size_
 		if (left > 0)
 			nanosleep(&pause, NULL);
 	}
-	/*
-	 * A signal may still be pending for a thread that dropped its capabilities before it came.
-	 */
-	if (left == 0 && before.sa_handler == SIG_DFL)
-		before.sa_handler = SIG_IGN;
-	sigaction(number, &before, NULL);
-	if (left == 0)
+	if (left == 0) {
+		/*
+		 * A signal may still be pending for a thread that dropped its capabilities before
+		 * it came.
+		 */
+		if (before.sa_handler == SIG_DFL)
+			before.sa_handler = SIG_IGN;
+		sigaction(number, &before, NULL);
 		return 0;
+	}
+	/* A thread that takes its signal later drops them then. The default would end the process. */
 	snprintf(why, why_size, "%d threads keep their capabilities", left);
 	return left < 0 ? errno : ETIMEDOUT;
 }

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +121,41 @@ static int in_the_child(const struct confine_needs *needs, struct trial *t)
 	return 0;
 }
 
-static struct trial *confine_and_try(const struct confine_needs *needs)
+/* Takes no signal before it may go, and then each that waits for it. */
+static void *come_late(void *arg)
+{
+	struct starter *s = arg;
+	sigset_t none;
+
+	while (sem_wait(s->go) != 0)
+		continue;
+	sigemptyset(&none);
+	pthread_sigmask(SIG_SETMASK, &none, NULL);
+	s->attempt->permitted = own_status("CapPrm:", 16);
+	return NULL;
+}
+
+static int with_a_late_thread(const struct confine_needs *needs, struct trial *t)
+{
+	struct starter late = { .attempt = &t->attempt[0] };
+	sigset_t all, before;
+	sem_t go;
+
+	late.go = &go;
+	sem_init(&go, 0, 0);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (pthread_create(&late.thread, NULL, come_late, &late) != 0)
+		return 1;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	t->error = confine(needs, t->why, sizeof(t->why));
+	sem_post(&go);
+	pthread_join(late.thread, NULL);
+	return 0;
+}
+
+static struct trial *in_a_child(int (*run)(const struct confine_needs *, struct trial *),
+				const struct confine_needs *needs)
 {
 	struct trial *t =
 		mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -133,9 +168,16 @@ static struct trial *confine_and_try(const struct confine_needs *needs)
 	pid = fork();
 	cr_assert_geq(pid, 0);
 	if (pid == 0)
-		_exit(in_the_child(needs, t));
+		_exit(run(needs, t));
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_assert_eq(status, 0, "the child ended with status %x", status);
+	return t;
+}
+
+static struct trial *confine_and_try(const struct confine_needs *needs)
+{
+	struct trial *t = in_a_child(in_the_child, needs);
+
 	cr_assert_eq(t->error, 0, "confine: %s", t->why);
 	return t;
 }
@@ -190,6 +232,18 @@ Test(confine, every_thread_keeps_the_same_capabilities)
 		cr_expect_eq(a->no_new_privs, 1, "thread %d may get new privileges", i);
 		cr_expect_eq(a->filter, 2, "thread %d has no filter", i);
 	}
+}
+
+/* ... and one that comes when confine() no longer waits for it: the signal does not end the process. */
+Test(confine, a_late_thread_drops_its_capabilities_then)
+{
+	struct confine_needs needs = { .port = true };
+	const struct trial *t = in_a_child(with_a_late_thread, &needs);
+
+	cr_expect_eq(t->error, ETIMEDOUT, "confine: %d", t->error);
+	cr_expect_str_eq(t->why, "1 threads keep their capabilities");
+	cr_expect_eq(t->attempt[0].permitted, confine_capabilities(&needs), "the thread has %llx",
+		     t->attempt[0].permitted);
 }
 
 /* A misspelt name would forbid nothing. */
