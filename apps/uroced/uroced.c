@@ -195,14 +195,19 @@ static struct uroce_engine *start_engine(struct uroced_options *o)
 	return NULL;
 }
 
-static void announce(const struct uroce_engine *e, const struct uroced_options *o)
+/* The MTU at the start; 0: no port. The engine that serves changes the port's meanwhile. */
+static uint32_t ethernet_mtu(const struct uroced_options *o)
 {
-	uint32_t mtu = o->engine.mtu;
+	if (o->engine.port == NULL || o->engine.mtu != 0)
+		return o->engine.mtu;
+	return port_of_program(o->engine.port)->mtu;
+}
+
+static void announce(const struct uroce_engine *e, const struct uroced_options *o, uint32_t mtu)
+{
 	char text[512];
 
 	uroce_describe(e, text, sizeof(text));
-	if (o->engine.port != NULL && mtu == 0)
-		mtu = port_of_program(o->engine.port)->mtu;
 	if (mtu != 0 && mtu < MTU_OF_4096)
 		SAY(WARNING,
 		    "an Ethernet MTU of %u is too small for IB MTU 4096: raise it to %u (%s)", mtu,
@@ -362,6 +367,7 @@ static int run(struct uroced_options *o, int signals, const cpu_set_t *cpus)
 {
 	struct uroce_engine *e;
 	int status = choose_lcores(o);
+	uint32_t mtu;
 
 	/* The main and the control thread do not poll, so they may run on every allowed CPU. */
 	pthread_setaffinity_np(pthread_self(), sizeof(*cpus), cpus);
@@ -373,11 +379,12 @@ static int run(struct uroced_options *o, int signals, const cpu_set_t *cpus)
 		return status;
 	if (!o->unconfined)
 		drop_privileges(o);
+	mtu = ethernet_mtu(o);
 	e = start_engine(o);
 	if (e == NULL)
 		return 1;
 	telemetry_open(e, o);
-	announce(e, o);
+	announce(e, o, mtu);
 	status = open_console(e, o);
 	if (status == 0) {
 		notify("READY=1");

@@ -39,7 +39,8 @@ static void count(atomic_uint_fast64_t *counter)
 static bool is_own(const struct ethdev *d, const struct rte_mbuf *m)
 {
 	return m->data_len >= RTE_ETHER_HDR_LEN &&
-	       memcmp(rte_pktmbuf_mtod_offset(m, const uint8_t *, 6), d->port.mac.octet, 6) == 0;
+	       mac_word(rte_pktmbuf_mtod_offset(m, const uint8_t *, 6)) ==
+		       __atomic_load_n(&d->own, __ATOMIC_RELAXED);
 }
 
 static bool is_acceptable(const struct ethdev *d, struct ethdev_queue *q, struct rte_mbuf *m)
@@ -226,8 +227,9 @@ static bool ethdev_refresh(struct port *p)
 		changed = kernel_follow(d, &up, &mtu);
 	changed |= up != p->link_up || mtu != p->mtu || speed != p->speed;
 	p->speed = speed;
-	/* atomic: lcores read it at any time; nothing else depends on it */
+	/* atomic: lcores read them at any time; nothing else depends on them */
 	__atomic_store_n(&p->link_up, up, __ATOMIC_RELAXED);
+	__atomic_store_n(&d->own, mac_word(p->mac.octet), __ATOMIC_RELAXED);
 	p->mtu = mtu;
 	return changed;
 }

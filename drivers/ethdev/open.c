@@ -322,6 +322,7 @@ struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_s
 		free(d);
 		return NULL;
 	}
+	d->own = mac_word(d->port.mac.octet);
 	d->facts = d->link_ifindex != 0 ? interface_socket() : -1;
 	d->removed = -1;
 	filter_open(d, &info);

@@ -40,6 +40,7 @@ struct ethdev {
 	uint32_t link_ifindex; /* the Linux interface behind the port; 0: none */
 	int facts; /* descriptor for queries about the interface; -1: none */
 	bool sees_own_frames;
+	uint64_t own; /* atomic: the port's address, for lcores */
 	bool filters_vlans; /* the device filters VLANs, and lets ours through */
 	bool xdp; /* net_af_xdp, not behind net_impair */
 	bool interrupts; /* configured for rx interrupts */

@@ -171,6 +171,7 @@ static void refresh_port(struct engine *e)
 	c->link_up = e->port->link_up;
 	c->links_lost += was_up && !c->link_up;
 	e->mac = e->port->mac;
+	__atomic_store_n(&e->mac_word, mac_word(e->mac.octet), __ATOMIC_RELAXED);
 	refresh_addresses(e);
 	device_files_update(e);
 	/*

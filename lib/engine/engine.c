@@ -63,6 +63,7 @@ static int set_identity(struct engine *e, const struct uroce_options *o)
 		e->mac.octet[0] =
 			(uint8_t)((e->mac.octet[0] & 0xfcu) | 2u); /* locally administered */
 	}
+	e->mac_word = mac_word(e->mac.octet);
 	e->vlan = o->vlan;
 	e->sum_loop = o->sum_loop;
 	e->adaptive = o->adaptive;
@@ -288,9 +289,12 @@ struct uroce_engine *uroce_create(const struct uroce_options *options, char *why
 		return NULL;
 	}
 	clock_init();
+	/* Before there is an engine, whose control thread reads the whole port at any time. */
+	if (o.port != NULL)
+		port_of_program(o.port)->taken = true;
 	e = engine_make(&o, why, why_size);
-	if (e != NULL && e->port != NULL)
-		e->port->taken = true;
+	if (e == NULL && o.port != NULL)
+		port_of_program(o.port)->taken = false;
 	return (struct uroce_engine *)e;
 }
 

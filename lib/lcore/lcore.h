@@ -176,7 +176,8 @@ struct engine {
 	struct engine_gid
 		gid[LIMIT_GIDS]; /* control writes, lcores read whole entries racily: see gid.c */
 	uint32_t tx_busy[LIMIT_LCORES]; /* atomic: a tx queue is in use */
-	struct mac mac;
+	struct mac mac; /* (control) */
+	uint64_t mac_word; /* atomic: the same, for lcores */
 	uint16_t vlan;
 	bool asks_port_for_sums; /* the port says whether the IPv4 header's checksum is right */
 	uint8_t active_mtu; /* ibv_mtu */

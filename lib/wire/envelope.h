@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "wire/packet.h"
 
@@ -22,6 +23,15 @@
 struct mac {
 	uint8_t octet[6];
 };
+
+/* The octets of an Ethernet address as one word, which another thread can read while it changes. */
+static inline uint64_t mac_word(const uint8_t octet[6])
+{
+	uint64_t word = 0;
+
+	memcpy(&word, octet, 6);
+	return word;
+}
 
 /* What a flow is made from. */
 struct address_vector {

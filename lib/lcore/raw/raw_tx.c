@@ -180,9 +180,13 @@ static bool finish_segments(struct staged_frame *s, const struct raw_frame *f)
 	return true;
 }
 
+static bool is_to_us(const struct lcore *l, const uint8_t *frame)
+{
+	return mac_word(frame) == __atomic_load_n(&l->engine->mac_word, __ATOMIC_RELAXED);
+}
+
 void raw_seal(struct lcore *l, struct staged_frame *s)
 {
-	const struct mac *own = &l->engine->mac;
 	struct raw_frame f;
 	uint8_t *frame;
 
@@ -200,8 +204,7 @@ void raw_seal(struct lcore *l, struct staged_frame *s)
 	} else if (s->packet.checksum) {
 		raw_frame_fill_checksums(&f, frame);
 	}
-	s->loop = raw_frame_is_multicast(frame) || memcmp(frame, own->octet, 6) == 0 ||
-		  s->mbuf->next != NULL;
+	s->loop = raw_frame_is_multicast(frame) || is_to_us(l, frame) || s->mbuf->next != NULL;
 	s->sealed = true;
 }
 
@@ -264,7 +267,7 @@ static bool send_segment(struct lcore *l, struct staged_frame *s)
 {
 	struct rte_mbuf *m = s->mbuf;
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
-	bool own = memcmp(frame, l->engine->mac.octet, 6) == 0;
+	bool own = is_to_us(l, frame);
 
 	if (l->engine->port != NULL && !own)
 		return send_to_port(l, s);
