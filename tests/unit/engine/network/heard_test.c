@@ -2,16 +2,11 @@
 /* Which multicast addresses the engine asks its port for: after each command that changes that, before it is answered. */
 #include <criterion/criterion.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <rte_lcore.h>
-#include <rte_mbuf.h>
 
 #include "base/bits.h"
 #include "rig/control_rig.h"
-#include "drivers/port.h"
+#include "rig/test_port.h"
 #include "engine/inside.h"
-#include "engine/port.h"
 #include "protocol/flow_key.h"
 
 static struct {
@@ -22,22 +17,6 @@ static struct {
 
 /* ---- the port ---- */
 
-static uint16_t rx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frames, uint16_t n)
-{
-	return 0;
-}
-
-static uint16_t tx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frames, uint16_t n)
-{
-	rte_pktmbuf_free_bulk(frames, n);
-	return n;
-}
-
-static int bell_fd(struct port *p, uint16_t queue)
-{
-	return -1;
-}
-
 static void hear(struct port *p, const struct port_hears *h)
 {
 	memcpy(heard.group, h->group, h->groups * sizeof(*h->group));
@@ -47,50 +26,12 @@ static void hear(struct port *p, const struct port_hears *h)
 	heard.calls++;
 }
 
-static bool refresh(struct port *p)
-{
-	return false;
-}
-
-static void nothing(struct port *p)
-{
-}
-
-static const struct port_ops ops = { .rx_burst = rx_burst,
-				     .tx_burst = tx_burst,
-				     .bell_fd = bell_fd,
-				     .hear = hear,
-				     .refresh = refresh,
-				     .close = nothing };
-static struct port port = { .ops = &ops,
-			    .name = "test",
-			    .mac = { { 2, 0, 0, 0, 0, 1 } },
-			    .mtu = 1500,
-			    .queues = 1,
-			    .socket = -1,
-			    .link_up = true,
-			    .nap = 100 * TIME_US };
-
 static void begin(void)
 {
-	struct uroce_options o = { .size = sizeof(o),
-				   .lcores = 1,
-				   .adaptive = true,
-				   .socket_gid = -1,
-				   .socket_path = path,
-				   .port = port_for_program(&port),
-				   .addresses = 1,
-				   .address = { { { 0xfd, 7, [13] = 0xa, 0xb, 0xc }, 64 } },
-				   .pool_size = 1024 };
-	char why[256];
-
-	snprintf(path, sizeof(path), "/tmp/uroce-heard-test-%d.sock", getpid());
-	control_rig_make();
-	uroce_destroy(engine);
-	o.lcore_ids[0] = rte_get_main_lcore();
-	engine = uroce_create(&o, why, sizeof(why));
-	cr_assert_not_null(engine, "%s", why);
-	cr_assert_eq(uroce_start(engine), 0);
+	test_port_begin(
+		"heard", &(struct port_ops){ .hear = hear },
+		(struct uroce_options){ .address = { { { 0xfd, 7, [13] = 0xa, 0xb, 0xc }, 64 } },
+					.pool_size = 1024 });
 }
 
 TestSuite(heard, .init = begin, .fini = control_rig_close, .timeout = 60);
@@ -243,7 +184,7 @@ Test(heard, a_rule_for_another_host_hears_other_hosts)
 	make_objects(fd, &o);
 	q.qp = create(fd, &o, QP_TYPE_RAW_PACKET);
 	memset(q.mask.dst_mac, 0xff, 6);
-	memcpy(q.value.dst_mac, port.mac.octet, 6);
+	memcpy(q.value.dst_mac, test_port.mac.octet, 6);
 	flow(fd, q);
 	cr_expect_null(heard.everything, "the own address");
 	q.value.dst_mac[5]++;

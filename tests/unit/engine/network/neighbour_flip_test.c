@@ -11,14 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <rte_lcore.h>
 #include <rte_mbuf.h>
 
 #include "base/bits.h"
 #include "rig/beside.h"
 #include "rig/control_rig.h"
-#include "engine/port.h"
-#include "drivers/port.h"
+#include "rig/test_port.h"
 #include "control/commands/commands.h"
 #include "control/control.h"
 #include "control/network/destinations.h"
@@ -112,56 +110,14 @@ static uint16_t tx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frame
 	return n;
 }
 
-static int bell_fd(struct port *p, uint16_t queue)
-{
-	return -1;
-}
-
-static bool refresh(struct port *p)
-{
-	return false;
-}
-
-static void nothing(struct port *p)
-{
-}
-
-static const struct port_ops ops = { .rx_burst = rx_burst,
-				     .tx_burst = tx_burst,
-				     .bell_fd = bell_fd,
-				     .refresh = refresh,
-				     .close = nothing };
-static struct port port = { .ops = &ops,
-			    .name = "test",
-			    .mac = { { 2, 0, 0, 0, 0, 1 } },
-			    .mtu = 1500,
-			    .queues = 1,
-			    .socket = -1,
-			    .link_up = true,
-			    .nap = 100 * TIME_US };
-
 static void begin(void)
 {
-	struct uroce_options o = { .size = sizeof(o),
-				   .lcores = 1,
-				   .adaptive = true,
-				   .socket_gid = -1,
-				   .socket_path = path,
-				   .port = port_for_program(&port),
-				   .addresses = 1,
+	struct uroce_options o = { .address = { { { [10] = 0xff, 0xff }, 24 } },
 				   .pool_size = 2048 };
-	char why[256];
 
-	snprintf(path, sizeof(path), "/tmp/uroce-flip-test-%d.sock", getpid());
-	control_rig_make();
-	uroce_destroy(engine);
-	o.lcore_ids[0] = rte_get_main_lcore();
-	memcpy(o.address[0].octet, (uint8_t[16]){ [10] = 0xff, [11] = 0xff }, 16);
 	memcpy(o.address[0].octet + 12, own_ip, 4);
-	o.address[0].prefix = 24;
-	engine = uroce_create(&o, why, sizeof(why));
-	cr_assert_not_null(engine, "%s", why);
-	cr_assert_eq(uroce_start(engine), 0);
+	test_port_begin("flip", &(struct port_ops){ .rx_burst = rx_burst, .tx_burst = tx_burst },
+			o);
 }
 
 /* ---- queue pairs ---- */
