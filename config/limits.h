@@ -410,6 +410,7 @@
 #define LIMIT_ARENA_BYTES	(UINT64_C(8) << 30) /* sparse: only touched pages use memory */
 #define LIMIT_COMMAND_BYTES	4096u /* one control message */
 #define LIMIT_COMMAND_FDS	20u /* descriptors with one control message */
+#define LIMIT_COMMAND_SLOTS	8u /* commands of a program that wait in its arena */
 #define LIMIT_COMMANDS_IN_A_ROW 4u /* commands of a program, before the others have their turn */
 
 #define LIMIT_CLIENT_DM_BYTES (2 * LIMIT_DM_BYTES) /* including what it imports */

@@ -300,6 +300,19 @@ int attachment_command(struct attachment *c, enum command what, struct command_r
 	return error;
 }
 
+int attachment_post(struct attachment *c, enum command what, struct command_request *request,
+		    size_t request_bytes)
+{
+	int error, cancel;
+
+	if (c->stale)
+		return ENODEV;
+	cancel = cancel_off();
+	error = c->carrier->ops->post(c->carrier, what, request, request_bytes);
+	cancel_restore(cancel);
+	return error;
+}
+
 int attachment_command_handle(struct attachment *c, enum command what, uint32_t handle)
 {
 	struct request_handle request = { .handle = handle };

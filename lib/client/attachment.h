@@ -59,6 +59,10 @@ int attachment_command(struct attachment *c, enum command what, struct command_r
 		       size_t request_bytes, struct command_reply *reply, size_t reply_bytes,
 		       const struct carrier_descriptors *in, struct carrier_descriptors *out);
 
+/* One command without an answer, as carrier_ops.post; never a cancellation point. */
+int attachment_post(struct attachment *c, enum command what, struct command_request *request,
+		    size_t request_bytes);
+
 /*
  * Whether registered memory of this program can be promoted (drivers/client_memory/promote.h).
  * Decided once, with the first registration.

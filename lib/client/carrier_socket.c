@@ -29,6 +29,7 @@
 #include "client/log.h"
 #include "client/message.h"
 #include "client/offer.h"
+#include "client/slots.h"
 #include "queue/cancel.h"
 
 #define CHECK_EVERY 64u /* calls of empty_poll: about 1,000 empty polls */
@@ -37,6 +38,7 @@ struct carrier_socket {
 	struct carrier c;
 	pthread_mutex_t lock; /* one exchange at a time */
 	int fd;
+	struct slots slots; /* bell -1: not attached yet */
 	ino_t inode; /* of the socket */
 	dev_t device;
 	uint32_t sequence;
@@ -90,6 +92,39 @@ static int lock_for(struct carrier_socket *s, enum command what)
 	return pthread_mutex_clocklock(&s->lock, CLOCK_MONOTONIC, &until);
 }
 
+/* The kernel carries descriptors, and the engine executes everything in the order of one queue. */
+static int by_socket(struct carrier_socket *s, enum command what, struct command_request *request,
+		     size_t request_bytes, struct command_reply *reply, size_t reply_bytes,
+		     const struct carrier_descriptors *in, struct carrier_descriptors *out)
+{
+	int error = s->slots.bell >= 0 ? slots_drain(&s->slots) : 0;
+
+	if (error != 0)
+		return error;
+	return message_exchange(s->fd, what, ++s->sequence, LIMIT_COMMAND_WAIT, request,
+				request_bytes, reply, reply_bytes, in, out);
+}
+
+static int by_slot(struct carrier_socket *s, enum command what, struct command_request *request,
+		   size_t request_bytes, struct command_reply *reply, size_t reply_bytes,
+		   struct carrier_descriptors *out)
+{
+	ssize_t n;
+	int error;
+
+	message_address(request, what, request_bytes, ++s->sequence);
+	error = slots_put(&s->slots, request, request_bytes, SLOT_AWAITED);
+	if (error != 0)
+		return error;
+	n = slots_receive(&s->slots, reply, reply_bytes);
+	if (n >= 0)
+		return message_judge(reply, (size_t)n, reply_bytes, what);
+	if (n != -EAGAIN)
+		return (int)-n;
+	return message_receive(s->fd, what, s->sequence, LIMIT_COMMAND_WAIT, reply, reply_bytes,
+			       out);
+}
+
 static int socket_command(struct carrier *c, enum command what, struct command_request *request,
 			  size_t request_bytes, struct command_reply *reply, size_t reply_bytes,
 			  const struct carrier_descriptors *in, struct carrier_descriptors *out)
@@ -102,10 +137,31 @@ static int socket_command(struct carrier *c, enum command what, struct command_r
 	error = ENODEV;
 	if (!__atomic_load_n(&s->gone, __ATOMIC_RELAXED)) {
 		reply->error = 0;
-		error = message_exchange(s->fd, what, ++s->sequence, LIMIT_COMMAND_WAIT, request,
-					 request_bytes, reply, reply_bytes, in, out);
+		error = s->slots.bell < 0 || (in != NULL && in->count > 0)
+				? by_socket(s, what, request, request_bytes, reply, reply_bytes, in,
+					    out)
+				: by_slot(s, what, request, request_bytes, reply, reply_bytes, out);
 		/* ENODEV may also be the engine's answer: no device has the address of a CM id */
 		if (error == ENODEV && reply->error != ENODEV)
+			set_gone(s);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return error;
+}
+
+static int socket_post(struct carrier *c, enum command what, struct command_request *request,
+		       size_t request_bytes)
+{
+	struct carrier_socket *s = socket_of(c);
+	int error = lock_for(s, what);
+
+	if (error != 0)
+		return error;
+	error = ENODEV;
+	if (!__atomic_load_n(&s->gone, __ATOMIC_RELAXED)) {
+		message_address(request, what, request_bytes, ++s->sequence);
+		error = slots_put(&s->slots, request, request_bytes, SLOT_POSTED);
+		if (error == ENODEV)
 			set_gone(s);
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -122,6 +178,14 @@ static bool connection_ended(struct carrier_socket *s)
 
 	cancel_restore(cancel);
 	return ended;
+}
+
+/* A thread that waits for a reply asks this. */
+static bool reply_never_comes(void *argument)
+{
+	struct carrier_socket *s = argument;
+
+	return __atomic_load_n(&s->c.page->closed, __ATOMIC_RELAXED) != 0 || connection_ended(s);
 }
 
 static void check_heartbeat(struct carrier_socket *s)
@@ -174,6 +238,8 @@ static void socket_free(struct carrier_socket *s)
 	}
 	if (s->c.arena != NULL)
 		memory_unmap(s->c.arena, s->arena_bytes);
+	if (s->slots.bell >= 0)
+		close(s->slots.bell);
 	if (s->fd >= 0)
 		close(s->fd);
 	pthread_mutex_destroy(&s->lock);
@@ -187,6 +253,7 @@ static void socket_release(struct carrier *c)
 
 static const struct carrier_ops socket_ops = {
 	.command = socket_command,
+	.post = socket_post,
 	.empty_poll = socket_empty_poll,
 	.gone = socket_gone,
 	.ended = socket_ended,
@@ -216,6 +283,9 @@ void carrier_socket_abandon(struct carrier *c)
 			close(c->wake_fd[i]);
 		c->wake_fd[i] = -1;
 	}
+	if (ours && s->slots.bell >= 0)
+		close(s->slots.bell);
+	s->slots.bell = -1;
 	if (ours)
 		close(s->fd);
 	s->fd = -1;
@@ -268,7 +338,7 @@ static int accept_hello(struct carrier_socket *s, const struct reply_hello *repl
 	void *arena;
 
 	if (reply->lcores == 0 || reply->lcores > LIMIT_LCORES ||
-	    received->count != 1 + reply->lcores || reply->arena_bytes < sizeof(struct client_page))
+	    received->count != 2 + reply->lcores || reply->arena_bytes < sizeof(struct client_page))
 		return EPROTO;
 	arena = memory_map(NULL, reply->arena_bytes, PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_NORESERVE, received->fd[0], 0);
@@ -294,6 +364,11 @@ static int accept_hello(struct carrier_socket *s, const struct reply_hello *repl
 		s->c.wake_fd[i] = received->fd[1 + i];
 		received->fd[1 + i] = -1;
 	}
+	s->slots.shared = (void *)((char *)arena + reply->slots_offset);
+	s->slots.ended = reply_never_comes;
+	s->slots.argument = s;
+	s->slots.bell = received->fd[1 + reply->lcores];
+	received->fd[1 + reply->lcores] = -1;
 	s->crowded = !has_room_for_all(reply->lcores);
 	s->beat_at = now();
 	return 0;
@@ -390,6 +465,7 @@ int carrier_socket_attach(const char *path, bool passed_on, struct carrier **out
 		return ENOMEM;
 	s->c.ops = &socket_ops;
 	lock_init(s);
+	s->slots.bell = -1;
 	s->fd = message_connect(path);
 	if (s->fd < 0)
 		error = errno;

@@ -240,6 +240,14 @@ static int judge_reply(const struct command_reply *reply, size_t received, size_
 	return received < expected ? EPROTO : 0;
 }
 
+int message_judge(const struct command_reply *reply, size_t received, size_t expected,
+		  enum command what)
+{
+	int error = judge_header(reply, received);
+
+	return error != 0 ? error : judge_reply(reply, received, expected, what);
+}
+
 /* Waits for the reply with this number. Replies to requests that timed out may come before it. */
 static int await_reply(int fd, enum command what, uint32_t sequence, int timeout_ms,
 		       struct command_reply *reply, size_t reply_bytes,
@@ -260,25 +268,40 @@ static int await_reply(int fd, enum command what, uint32_t sequence, int timeout
 	}
 }
 
-int message_exchange(int fd, enum command what, uint32_t sequence, int timeout_ms,
-		     struct command_request *request, size_t request_bytes,
-		     struct command_reply *reply, size_t reply_bytes,
-		     const struct carrier_descriptors *in, struct carrier_descriptors *out)
+int message_receive(int fd, enum command what, uint32_t sequence, int timeout_ms,
+		    struct command_reply *reply, size_t reply_bytes,
+		    struct carrier_descriptors *out)
 {
 	struct carrier_descriptors received = { 0 };
-	int error;
+	int error = await_reply(fd, what, sequence, timeout_ms, reply, reply_bytes, &received);
 
-	request->magic = COMMAND_MAGIC;
-	request->version = COMMAND_VERSION;
-	request->command = (uint16_t)what;
-	request->length = (uint32_t)request_bytes;
-	request->sequence = sequence;
-	error = send_request(fd, request, request_bytes, in);
-	if (error == 0)
-		error = await_reply(fd, what, sequence, timeout_ms, reply, reply_bytes, &received);
 	if (error == 0 && out != NULL)
 		*out = received;
 	else
 		close_all(&received);
 	return error;
+}
+
+void message_address(struct command_request *request, enum command what, size_t octets,
+		     uint32_t sequence)
+{
+	request->magic = COMMAND_MAGIC;
+	request->version = COMMAND_VERSION;
+	request->command = (uint16_t)what;
+	request->length = (uint32_t)octets;
+	request->sequence = sequence;
+}
+
+int message_exchange(int fd, enum command what, uint32_t sequence, int timeout_ms,
+		     struct command_request *request, size_t request_bytes,
+		     struct command_reply *reply, size_t reply_bytes,
+		     const struct carrier_descriptors *in, struct carrier_descriptors *out)
+{
+	int error;
+
+	message_address(request, what, request_bytes, sequence);
+	error = send_request(fd, request, request_bytes, in);
+	if (error != 0)
+		return error;
+	return message_receive(fd, what, sequence, timeout_ms, reply, reply_bytes, out);
 }

@@ -28,6 +28,20 @@ int message_exchange(int fd, enum command what, uint32_t sequence, int timeout_m
 		     struct command_reply *reply, size_t reply_bytes,
 		     const struct carrier_descriptors *in, struct carrier_descriptors *out);
 
+/* Fills in request->h. */
+void message_address(struct command_request *request, enum command what, size_t octets,
+		     uint32_t sequence);
+/* The second half of message_exchange: waits for the reply with this number. */
+int message_receive(int fd, enum command what, uint32_t sequence, int timeout_ms,
+		    struct command_reply *reply, size_t reply_bytes,
+		    struct carrier_descriptors *out);
+/*
+ * What a reply of `received` octets says: 0, the engine's errno, or EPROTO for one that is too
+ * short or of another version of the protocol.
+ */
+int message_judge(const struct command_reply *reply, size_t received, size_t expected,
+		  enum command what);
+
 /*
  * The proof in HELLO that this program sent it: the random octets that the kernel gave it
  * (AT_RANDOM).

@@ -183,6 +183,7 @@ struct client_objects {
 	LIST_HEAD(, mr) promoted_mrs;
 	LIST_HEAD(, backing_file) files[BACKING_BUCKETS]; /* mapped ones */
 	uint64_t bell_offset[LIMIT_LCORES]; /* doorbell rings in the arena */
+	uint64_t slots_offset; /* struct command_slots there; 0: embedded */
 	bool orphan; /* embedded, engine ending: arena and wake_fd are the carrier's now */
 	int wake_fd[LIMIT_LCORES]; /* eventfds by which this client alone wakes lcores */
 	struct grave grave;

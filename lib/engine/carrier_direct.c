@@ -111,6 +111,16 @@ static int direct_command(struct carrier *carrier, enum command what,
 	return call.reply.error;
 }
 
+static int direct_post(struct carrier *carrier, enum command what, struct command_request *request,
+		       size_t request_bytes)
+{
+	struct reply_empty reply;
+	int error = direct_command(carrier, what, request, request_bytes, &reply.h, sizeof(reply),
+				   NULL, NULL);
+
+	return error == ENODEV && direct_gone(carrier) ? ENODEV : 0;
+}
+
 static bool polled_by_threads(const struct engine *e)
 {
 	return __atomic_load_n(&e->control->polled, __ATOMIC_RELAXED) != 0;
@@ -172,6 +182,7 @@ void carrier_direct_orphan(struct engine *e)
 
 static const struct carrier_ops direct_ops = {
 	.command = direct_command,
+	.post = direct_post,
 	.empty_poll = direct_empty_poll,
 	.gone = direct_gone,
 	.release = direct_release,

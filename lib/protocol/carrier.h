@@ -37,6 +37,13 @@ struct carrier_ops {
 		       size_t request_bytes, struct command_reply *reply, size_t reply_bytes,
 		       const struct carrier_descriptors *in, struct carrier_descriptors *out);
 	/*
+	 * Sends one command and does not wait. The engine executes it before the next one; nobody
+	 * learns its answer. Returns 0, ENODEV when the engine is gone, or ETIMEDOUT, and then it
+	 * was not sent. Any thread.
+	 */
+	int (*post)(struct carrier *c, enum command what, struct command_request *request,
+		    size_t request_bytes);
+	/*
 	 * Called when a poll finds a CQ empty. An engine that shares this thread or core can run
 	 * then.
 	 */

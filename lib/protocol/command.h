@@ -5,7 +5,8 @@
  * of the program's memory travel as numbers.
  *
  * The socket is SOCK_SEQPACKET: each message is one request or one reply, and requests are answered
- * in order. A handle belongs to one client (a process) and one type, and is never 0. A handle of
+ * in order. After HELLO messages without descriptors travel in the arena (queue/command_slot.h). A
+ * program has one command under way, here or there, and those that it posted before. A handle belongs to one client (a process) and one type, and is never 0. A handle of
  * another type or of another client gives EINVAL and reveals nothing. An object belongs to a
  * context (ibv_open_device). It is destroyed at the latest when its context is closed or its client
  * dies.
@@ -23,7 +24,7 @@
 #include "wire/envelope.h"
 
 #define COMMAND_MAGIC	0x4f525545u /* "UERO" */
-#define COMMAND_VERSION 13u
+#define COMMAND_VERSION 14u
 
 /* Commands of raw packets: command_raw.h. */
 #define RAW_COMMANDS(X)                                             \
@@ -234,7 +235,10 @@ struct request_hello {
 	uint64_t proof_at; /* ... and their address */
 };
 
-/* Descriptors out: [0] the arena, [1 .. lcores] the lcores' eventfds. */
+/*
+ * Descriptors out: [0] the arena, [1 .. lcores] the lcores' eventfds, [lcores + 1] the eventfd that
+ * announces a command in the arena.
+ */
 struct reply_hello {
 	struct command_reply h;
 	uint64_t engine_id;
@@ -242,6 +246,7 @@ struct reply_hello {
 	uint32_t client; /* number */
 	uint32_t lcores;
 	uint64_t bell_offset[LIMIT_LCORES]; /* doorbell rings in the arena */
+	uint64_t slots_offset; /* struct command_slots */
 };
 
 /* Descriptors out: [0] the async event fd, [1] the context's token. */

@@ -256,6 +256,12 @@ EXPORT int uroce_context_command(struct ibv_context *context, enum command what,
 				  reply, reply_bytes, NULL, out);
 }
 
+EXPORT int uroce_context_post(struct ibv_context *context, enum command what,
+			      struct command_request *request, size_t request_bytes)
+{
+	return attachment_post(context_of(context)->attachment, what, request, request_bytes);
+}
+
 EXPORT void *uroce_arena_at(struct ibv_context *context, uint64_t offset)
 {
 	return attachment_at(context_of(context)->attachment, offset);

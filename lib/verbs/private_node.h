@@ -16,6 +16,10 @@ int uroce_context_command(struct ibv_context *context, enum command what,
 			  struct command_reply *reply, size_t reply_bytes,
 			  struct carrier_descriptors *out);
 
+/* Sends a command without an answer, as attachment_post does. */
+int uroce_context_post(struct ibv_context *context, enum command what,
+		       struct command_request *request, size_t request_bytes);
+
 /* Whether the engine is gone, or this process is a child of the one that attached to the engine. */
 bool uroce_context_gone(struct ibv_context *context);
 

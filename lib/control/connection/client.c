@@ -47,8 +47,8 @@ struct share {
 static void own_shares(const struct engine *e, struct share s[SHARES])
 {
 	s[0] = (struct share){ RESOURCE_PROGRAMS, 1 };
-	/* the arena, the program's memory, and an eventfd for each lcore */
-	s[1] = (struct share){ RESOURCE_DESCRIPTORS, 2 + e->lcores };
+	/* the arena, the program's memory, and an eventfd for each lcore and for commands */
+	s[1] = (struct share){ RESOURCE_DESCRIPTORS, 3 + e->lcores };
 	s[2] = (struct share){ RESOURCE_MAPPINGS, OWN_MAPPINGS };
 	s[3] = (struct share){ RESOURCE_ADDRESSES, OWN_ADDRESSES };
 }
@@ -360,6 +360,8 @@ static void answer_hello(struct call *call, const struct client *c)
 		reply->bell_offset[i] = c->objects->bell_offset[i];
 		call->out.fd[call->out.count++] = c->objects->wake_fd[i];
 	}
+	reply->slots_offset = c->objects->slots_offset;
+	call->out.fd[call->out.count++] = call->connection->doorbell.fd;
 	call->out_borrowed = UINT32_MAX;
 }
 
@@ -415,7 +417,10 @@ int cmd_hello(struct call *call)
 	/* Its memory may block for ever. The engine's own user gets a mover with such a region. */
 	if (error == 0 && (call->connection->uid != geteuid() || !call->connection->proven))
 		error = client_mover_give(c);
+	if (error == 0)
+		error = slots_open(call->connection, c);
 	if (error != 0) {
+		slots_close(call->connection);
 		if (client_mover(c) != NULL)
 			mover_close(client_mover(c));
 		client_free(c);
@@ -488,6 +493,7 @@ void connection_end(struct connection *n)
 	epoll_ctl(e->control->epoll_fd, EPOLL_CTL_DEL, n->socket.fd, NULL);
 	porter_forget(n);
 	connection_forget_reply(n);
+	slots_close(n);
 	if (n->client != NULL)
 		client_end(n->client);
 	porter_drop(e, n->socket.fd, n->uid);
@@ -528,6 +534,7 @@ static void connection_begin(struct engine *e, int fd)
 		return;
 	}
 	n->process.fd = -1;
+	n->doorbell.fd = -1;
 	n->socket.fd = fd;
 	n->socket.ready = connection_ready;
 	if (!watch_process(n) || watch_add(e, &n->socket) != 0) {

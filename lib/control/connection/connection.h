@@ -72,6 +72,10 @@ struct porter;
 
 struct connection {
 	struct watch socket; /* first */
+	struct watch doorbell; /* of the slots; fd -1: before HELLO */
+	struct command_slots *slots;
+	uint32_t slot; /* the next one that is executed, modulo LIMIT_COMMAND_SLOTS */
+	bool by_slot; /* the command under way came in it */
 	struct watch process; /* pidfd; fd -1: none */
 	struct engine *engine;
 	struct client *client; /* NULL: before HELLO */
@@ -104,12 +108,33 @@ void connection_carried(struct connection *n, struct call *call);
 void connection_refuse(struct connection *n, int error, const char *why);
 /* exchange.c: the socket is readable, or has ended. */
 void connection_ready(struct watch *socket, uint32_t events);
+/* Whether another command may be executed now. If not, connection_go_on is called later. */
+bool connection_is_free(struct connection *n);
+/* Something that the connection waited for is over, or has begun. */
+void connection_go_on(struct connection *n);
+/*
+ * Executes a command from memory of the engine. False: the caller must end the connection.
+ */
+bool connection_execute(struct connection *n, struct call *call);
 /* Discards a reply that could not be sent. */
 void connection_forget_reply(struct connection *n);
 /* Ends connections that wait to be accepted. */
 void connections_decline(struct listener *l);
 /* Called at intervals: retries replies that could not be sent, or that were not read. */
 void connections_tick(struct engine *e, nanotime now);
+
+/* ---- slots.c: commands in the arena ---- */
+
+/* HELLO: makes the slots and their eventfd. 0 or an errno; slots_close() undoes it. */
+int slots_open(struct connection *n, struct client *c);
+/* Wakes the threads of the program that wait for a reply. The client is still there. */
+void slots_close(struct connection *n);
+/* Answers the command of the current slot. False: the reply has to go over the socket. */
+bool slots_answer(struct connection *n, const struct call *call);
+/* ... which has happened. */
+void slots_sent(struct connection *n);
+/* The connection may execute commands again. */
+void slots_go_on(struct connection *n);
 
 /* ---- the socket ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests and replies of a connection. Messages without descriptors are read here. A porter reads
+ * Requests and replies of a connection, on its socket. Those in the arena (slots.c) share the rules
+ * of when the next one is executed, and how a reply with descriptors is sent. Messages without descriptors are read here. A porter reads
  * those with descriptors (porters.h), and nothing after them is read meanwhile.
  *
  * The kernel limits the number of descriptors that a user may have in sockets where they are not
@@ -29,13 +30,18 @@ struct owed_reply {
 	struct call call; /* with the reply and its descriptors */
 };
 
-static void listen_or_not(struct connection *n)
+static bool is_busy(const struct connection *n)
 {
-	bool waits = n->carried || n->owed != NULL || n->untaken || n->parked != NULL;
-	struct epoll_event event = { .events = waits ? 0 : EPOLLIN, .data.ptr = &n->socket };
+	return n->carried || n->owed != NULL || n->untaken || n->parked != NULL;
+}
 
-	/* EPOLLHUP comes even so. */
-	epoll_ctl(n->engine->control->epoll_fd, EPOLL_CTL_MOD, n->socket.fd, &event);
+void connection_go_on(struct connection *n)
+{
+	bool busy = is_busy(n);
+
+	watch_change(n->engine, &n->socket, busy ? 0 : EPOLLIN);
+	if (!busy)
+		slots_go_on(n);
 }
 
 /* ---- replies ---- */
@@ -91,15 +97,27 @@ void connection_forget_reply(struct connection *n)
 	n->owed = NULL;
 }
 
+static void note_sent(struct connection *n, int error, bool with_descriptors)
+{
+	if (error != 0)
+		return;
+	if (with_descriptors)
+		n->last_has_descriptors = true;
+	if (n->by_slot)
+		slots_sent(n);
+}
+
 /* False: the caller must end the connection. */
 bool connection_answer(struct connection *n, struct call *call)
 {
-	int error = send_reply(n->socket.fd, call);
+	int error;
 
+	if (n->by_slot && slots_answer(n, call))
+		return call->reply.error != EPROTO;
+	error = send_reply(n->socket.fd, call);
 	if (error == ETOOMANYREFS)
 		return owe(n, call);
-	if (error == 0 && call->out.count > 0)
-		n->last_has_descriptors = true;
+	note_sent(n, error, call->out.count > 0);
 	return error == 0 && call->reply.error != EPROTO;
 }
 
@@ -109,6 +127,17 @@ static bool is_taken(const struct connection *n)
 	int octets = 0;
 
 	return ioctl(n->socket.fd, SIOCOUTQ, &octets) != 0 || octets == 0;
+}
+
+bool connection_is_free(struct connection *n)
+{
+	if (is_busy(n))
+		return false;
+	n->untaken = n->last_has_descriptors && !is_taken(n);
+	n->last_has_descriptors = n->untaken;
+	if (n->untaken)
+		connection_go_on(n);
+	return !n->untaken;
 }
 
 void connection_refuse(struct connection *n, int error, const char *why)
@@ -131,10 +160,9 @@ static bool owed_is_sent(struct connection *n, nanotime now)
 
 	if (error == ETOOMANYREFS)
 		return now - n->owed->since < OWED_MOST;
-	if (error == 0)
-		n->last_has_descriptors = true;
+	note_sent(n, error, true);
 	connection_forget_reply(n);
-	listen_or_not(n);
+	connection_go_on(n);
 	return error == 0;
 }
 
@@ -146,7 +174,7 @@ void connections_tick(struct engine *e, nanotime now)
 		next = LIST_NEXT(n, link);
 		if (n->untaken && is_taken(n)) {
 			n->untaken = n->last_has_descriptors = false;
-			listen_or_not(n);
+			connection_go_on(n);
 		}
 		if (n->owed != NULL && !owed_is_sent(n, now))
 			connection_end(n);
@@ -155,8 +183,7 @@ void connections_tick(struct engine *e, nanotime now)
 
 /* ---- requests ---- */
 
-/* False: the caller must end the connection. */
-static bool execute(struct connection *n, struct call *call)
+bool connection_execute(struct connection *n, struct call *call)
 {
 	bool going_on;
 
@@ -172,12 +199,12 @@ static bool execute(struct connection *n, struct call *call)
 
 void connection_carried(struct connection *n, struct call *call)
 {
-	if (call->length == 0 || !execute(n, call)) {
+	if (call->length == 0 || !connection_execute(n, call)) {
 		call_close_descriptors(call);
 		connection_end(n);
 		return;
 	}
-	listen_or_not(n);
+	connection_go_on(n);
 }
 
 /* A porter carries HELLO, too, because it opens the program's memory, which may block. */
@@ -204,16 +231,12 @@ static bool serve_one(struct connection *n, bool *more)
 	bool going_on;
 	ssize_t got;
 
-	if (n->carried || n->owed != NULL) {
-		listen_or_not(n);
+	if (is_busy(n)) {
+		connection_go_on(n);
 		return true;
 	}
-	if (n->last_has_descriptors && !is_taken(n)) {
-		n->untaken = true;
-		listen_or_not(n);
+	if (!connection_is_free(n))
 		return true;
-	}
-	n->last_has_descriptors = false;
 	/* Without room for descriptors: the kernel only says that there are some, and they stay. */
 	got = recvmsg(n->socket.fd, &message, MSG_PEEK | MSG_DONTWAIT);
 	if (got < 0)
@@ -221,7 +244,7 @@ static bool serve_one(struct connection *n, bool *more)
 	if ((message.msg_flags & MSG_CTRUNC) != 0 ||
 	    (got > 0 && is_hello(n, octets, (size_t)got))) {
 		porter_carry(n);
-		listen_or_not(n);
+		connection_go_on(n);
 		return true;
 	}
 	if (got == 0 || (message.msg_flags & MSG_TRUNC) != 0)
@@ -229,9 +252,9 @@ static bool serve_one(struct connection *n, bool *more)
 	recv(n->socket.fd, octets, 0, MSG_DONTWAIT);
 	call.request = (const struct command_request *)octets;
 	call.length = (size_t)got;
-	going_on = execute(n, &call);
+	going_on = connection_execute(n, &call);
 	if (going_on && n->owed != NULL)
-		listen_or_not(n);
+		connection_go_on(n);
 	/* A reply with descriptors has just been sent, so the program has no next request yet. */
 	*more = n->owed == NULL && n->parked == NULL && !n->last_has_descriptors;
 	return going_on;

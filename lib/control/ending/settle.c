@@ -165,7 +165,7 @@ static void send_answer(struct connection *n)
 	bool taken = connection_answer(n, &n->parked->call);
 	unpark(n);
 	if (taken)
-		watch_change(n->engine, &n->socket, EPOLLIN);
+		connection_go_on(n);
 	else
 		connection_end(n);
 }

@@ -121,8 +121,7 @@ void statistics(struct reply_statistics *s)
 	uroce_statistics(engine, s);
 }
 
-/* A new connection with HELLO; its arena and eventfds are closed at once. */
-int attach_keeping(struct reply_hello *r, int *arena)
+int attach_keeping_all(struct reply_hello *r, int *arena, int *bell)
 {
 	struct request_hello q = { .pid = (uint32_t)getpid(), .program = "control_test" };
 	struct carrier_descriptors out = { 0 };
@@ -131,10 +130,20 @@ int attach_keeping(struct reply_hello *r, int *arena)
 	cr_assert_geq(fd, 0, "connect: %s", strerror(errno));
 	message_prove(q.proof);
 	cr_assert_eq(ask(fd, COMMAND_HELLO, &q.h, sizeof(q), &r->h, sizeof(*r), NULL, &out), 0);
-	cr_assert_eq(out.count, 2, "the arena and one eventfd");
+	cr_assert_eq(out.count, 3, "the arena and two eventfds");
 	cr_assert_eq(r->lcores, 1);
 	*arena = out.fd[0];
 	close(out.fd[1]);
+	*bell = out.fd[2];
+	return fd;
+}
+
+/* A new connection with HELLO; its arena and eventfds are closed at once. */
+int attach_keeping(struct reply_hello *r, int *arena)
+{
+	int bell, fd = attach_keeping_all(r, arena, &bell);
+
+	close(bell);
 	return fd;
 }
 

@@ -32,6 +32,8 @@ struct uroce_engine *make_engine(char *why, size_t size);
 int attach(void);
 /* ... but its arena is the caller's to close. */
 int attach_keeping(struct reply_hello *r, int *arena);
+/* ... as is the eventfd that announces commands in the arena. */
+int attach_keeping_all(struct reply_hello *r, int *arena, int *bell);
 
 /* ---- requests: 0 or the reply's errno ---- */
 

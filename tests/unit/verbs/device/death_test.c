@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "rig/asked.h"
 #include "rig/endpoint.h"
 #include "rig/mortal_engine.h"
 #include "rig/waiting.h"
@@ -372,19 +373,6 @@ Test(death, a_thread_that_is_cancelled_at_the_end_of_a_channel_keeps_no_lock)
 	endpoint_close(&e);
 }
 
-static void (*before_reply)(void);
-
-/* The library waits here for the reply to a command. */
-__attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *message, int flags)
-{
-	void (*then)(void) = before_reply;
-
-	before_reply = NULL;
-	if (then != NULL)
-		then();
-	return syscall(SYS_recvmsg, fd, message, flags);
-}
-
 static void the_channel_ends(void)
 {
 	mortal_engine_kill();
@@ -396,9 +384,9 @@ Test(death, a_cq_that_is_being_created_has_no_completions)
 {
 	struct ibv_cq *cq;
 
-	before_reply = the_channel_ends;
+	asked_before_reply = the_channel_ends;
 	cq = ibv_create_cq(e.context, DEPTH, NULL, e.channel, 0);
-	cr_expect_null(before_reply, "the engine was asked");
+	cr_expect_null(asked_before_reply, "the engine was asked");
 	if (cq != NULL) /* it had answered before it ended */
 		cr_expect_eq(ibv_destroy_cq(cq), 0);
 	endpoint_close(&e);

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "rig/asked.h"
 #include "rig/endpoint.h"
 
 #define FORGETS 1 /* wr_ids: of the queue pair that is reset, */
@@ -164,20 +165,6 @@ Test(reset, leaves_its_queues_empty)
 	cr_expect_eq(again, sends, "%u sends have room, not %u", again, sends);
 }
 
-static void (*after_reply)(void);
-
-/* The library waits here for the reply to a command. */
-__attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *message, int flags)
-{
-	ssize_t n = syscall(SYS_recvmsg, fd, message, flags);
-	void (*then)(void) = after_reply;
-
-	after_reply = NULL;
-	if (then != NULL)
-		then();
-	return n;
-}
-
 static int (*posts)(struct ibv_qp *qp, uint64_t id);
 
 static void post_in_vain(void)
@@ -189,9 +176,9 @@ static void post_in_vain(void)
 static void reset_while(int (*post)(struct ibv_qp *qp, uint64_t id))
 {
 	posts = post;
-	after_reply = post_in_vain;
+	asked_after_reply = post_in_vain;
 	cr_assert_eq(reset(qp[0]), 0);
-	cr_assert_null(after_reply);
+	cr_assert_null(asked_after_reply);
 }
 
 Test(reset, takes_nothing_from_other_threads_meanwhile)
