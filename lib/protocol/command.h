@@ -48,7 +48,7 @@
 	X(CM_DESTROY_ID, request_handle, reply_cm_gone)               \
 	X(CM_BIND, request_cm_bind, reply_cm_query)                   \
 	X(CM_RESOLVE_ADDR, request_cm_resolve, reply_cm_query)        \
-	X(CM_RESOLVE_ROUTE, request_cm_timeout, reply_cm_query)       \
+	X(CM_RESOLVE_ROUTE, request_cm_timeout, reply_empty)          \
 	X(CM_LISTEN, request_cm_listen, reply_empty)                  \
 	X(CM_CONNECT, request_cm_connect, reply_empty)                \
 	X(CM_ACCEPT, request_cm_connect, reply_modify_qp)             \

@@ -70,6 +70,10 @@ struct request_cm_resolve {
 	struct cm_address destination;
 };
 
+/*
+ * CM_RESOLVE_ROUTE. EINVAL: the destination is not resolved. Otherwise ROUTE_RESOLVED follows, or
+ * ROUTE_ERROR, so that a program that knows the id's state need not wait for the answer.
+ */
 struct request_cm_timeout {
 	struct command_request h;
 	uint32_t id;
@@ -106,17 +110,23 @@ enum cm_qp_steps {
 	CM_QP_RTR = 2,
 	CM_QP_RTS = 4,
 	CM_QP_ERR = 8,
+	CM_QP_TO_RTS = CM_QP_INIT | CM_QP_RTR | CM_QP_RTS,
 };
 
 /*
  * CM_ACCEPT first moves the queue pair (parameters.qp) by these steps, with the responder resources
  * and initiator depth of the parameters (UINT8_MAX: as negotiated). If the steps succeed and the
  * rest fails, the queue pair goes to ERR.
+ *
+ * For CM_CONNECT the engine takes the steps when the peer accepts, and completes the connection. The
+ * event is then ESTABLISHED with the peer's parameters. If the queue pair cannot take the steps, it
+ * goes to ERR, the peer's answer is rejected, and the event is CONNECT_ERROR. Without steps the event
+ * is CONNECT_RESPONSE, and the program does the same itself.
  */
 struct request_cm_connect {
 	struct command_request h;
 	uint32_t id;
-	uint32_t steps; /* enum cm_qp_steps; CM_CONNECT: 0 */
+	uint32_t steps; /* enum cm_qp_steps */
 	struct cm_connect_parameters parameters;
 };
 
@@ -204,7 +214,6 @@ struct reply_cm_qp_attr {
 
 enum cm_then {
 	CM_THEN_NOTHING,
-	CM_THEN_ESTABLISH, /* then as CM_ESTABLISH, if the steps succeeded */
 	CM_THEN_DISCONNECT, /* then as CM_DISCONNECT, in any case */
 };
 
@@ -229,7 +238,7 @@ struct reply_cm_event {
 	uint64_t cookie; /* of CM_JOIN */
 	struct cm_connect_parameters parameters; /* of the peer; UD: its qpn and qkey */
 	struct qp_path path; /* UD: of the peer or of the group */
-	struct cm_route route; /* CONNECT_REQUEST: of the new id */
+	struct cm_route route; /* ROUTE_RESOLVED; CONNECT_REQUEST: of the new id */
 };
 
 /*

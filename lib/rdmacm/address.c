@@ -211,24 +211,31 @@ EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
 	return error != 0 ? result(error) : id_complete(id_of(id));
 }
 
+static int resolve_route(struct id *id, uint32_t timeout)
+{
+	struct request_cm_timeout request = { .id = id->handle, .timeout = timeout };
+	struct reply_empty reply;
+	bool is_known;
+
+	pthread_mutex_lock(&cm_lock);
+	is_known = id->is_resolved;
+	id->is_resolved = false;
+	pthread_mutex_unlock(&cm_lock);
+	return is_known ? POST(id->device, CM_RESOLVE_ROUTE, &request)
+			: COMMAND(id->device, CM_RESOLVE_ROUTE, &request, &reply);
+}
+
 /*
  * rdma_resolve_route(3). `timeout_ms` is in milliseconds. RoCE has no path records, so the route is
  * the engine's. Causes ROUTE_RESOLVED or ROUTE_ERROR; a synchronous id waits for it.
  */
 EXPORT int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
-	struct request_cm_timeout request = { .timeout = (uint32_t)MAX_OF(timeout_ms, 0) };
-	struct reply_cm_query reply;
 	int error;
 
 	if (id == NULL)
 		return result(EINVAL);
-	request.id = id_of(id)->handle;
-	pthread_mutex_lock(&cm_lock);
-	error = COMMAND(id_of(id)->device, CM_RESOLVE_ROUTE, &request, &reply);
-	if (error == 0)
-		id_take_route(id_of(id), &reply.route);
-	pthread_mutex_unlock(&cm_lock);
+	error = resolve_route(id_of(id), (uint32_t)MAX_OF(timeout_ms, 0));
 	return error != 0 ? result(error) : id_complete(id_of(id));
 }
 

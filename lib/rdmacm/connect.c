@@ -89,7 +89,8 @@ static void show_to_takers(void)
 /*
  * rdma_connect(3): asks for a connection, or looks up a datagram service. `conn_param` may be NULL
  * if the id has a queue pair. Causes ESTABLISHED (CONNECT_RESPONSE if the id has none), REJECTED,
- * UNREACHABLE or CONNECT_ERROR; a synchronous id waits for it.
+ * UNREACHABLE or CONNECT_ERROR; a synchronous id waits for it. The engine moves the queue pair to RTS
+ * when the peer accepts.
  */
 EXPORT int rdma_connect(struct rdma_cm_id *rdma, struct rdma_conn_param *conn_param)
 {
@@ -109,6 +110,7 @@ EXPORT int rdma_connect(struct rdma_cm_id *rdma, struct rdma_conn_param *conn_pa
 	id->initiator_depth = RDMA_MAX_INIT_DEPTH;
 	choose_resources(id, conn_param);
 	request.id = id->handle;
+	request.steps = id->rdma.qp != NULL && !is_datagram(id) ? id_steps_to_rts(id) : 0;
 	error = fill_parameters(&request.parameters, id, conn_param);
 	if (error != 0)
 		return result(error);
@@ -215,14 +217,33 @@ EXPORT int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data,
 	return result(id_reject(id_of(id), REJECT_VENDOR_OPTION, private_data, private_data_len));
 }
 
-static int disconnect(struct id *id)
+static int disconnect(struct id *id, bool is_known)
 {
 	struct request_handle request = { .handle = id->handle };
 	struct reply_empty reply;
 
-	if (id->rdma.qp != NULL && !is_datagram(id))
-		return id_move_qp(id, id->rdma.qp, CM_QP_ERR, CM_THEN_DISCONNECT);
-	return COMMAND(id->device, CM_DISCONNECT, &request, &reply);
+	return is_known ? POST(id->device, CM_DISCONNECT, &request)
+			: COMMAND(id->device, CM_DISCONNECT, &request, &reply);
+}
+
+static int disconnect_with_qp(struct id *id, struct ibv_qp *qp, bool is_known)
+{
+	struct request_cm_modify_qp request = {
+		.id = id->handle,
+		.qp = qp->handle,
+		.steps = CM_QP_ERR,
+		.then = CM_THEN_DISCONNECT,
+	};
+	struct reply_modify_qp reply;
+	int error;
+
+	id_qp_moves(qp, CM_QP_ERR);
+	if (is_known)
+		return POST(id->device, CM_MODIFY_QP, &request);
+	error = COMMAND(id->device, CM_MODIFY_QP, &request, &reply);
+	if (error != 0)
+		id_qp_moved_in_part(qp);
+	return error;
 }
 
 /*
@@ -232,11 +253,18 @@ static int disconnect(struct id *id)
 EXPORT int rdma_disconnect(struct rdma_cm_id *rdma)
 {
 	struct id *id = id_of(rdma);
+	bool is_known;
 	int error;
 
 	if (rdma == NULL)
 		return result(EINVAL);
-	error = disconnect(id);
+	pthread_mutex_lock(&cm_lock);
+	is_known = id->is_connected;
+	pthread_mutex_unlock(&cm_lock);
+	if (rdma->qp != NULL && !is_datagram(id))
+		error = disconnect_with_qp(id, rdma->qp, is_known);
+	else
+		error = disconnect(id, is_known);
 	return error != 0 ? result(error) : id_complete(id);
 }
 

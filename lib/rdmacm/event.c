@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events are taken from the engine, processed here, and acknowledged. For example, a connection's
- * queue pair goes to RTS before the program gets the event.
+ * Events are taken from the engine, processed here, and acknowledged. For example, the id of a
+ * connection request is made before the program gets the event.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -127,23 +127,30 @@ static int process_request(struct event *e, const struct reply_cm_event *said)
 	return 0;
 }
 
-/* If the library made the queue pair, it moves the queue pair, and the program gets ESTABLISHED. */
-static void process_response(struct event *e)
+/* The engine has moved the queue pair of the active side to RTS. */
+static void process_established(struct id *id)
 {
-	struct id *id = e->of;
-	int error;
+	struct ibv_qp *qp = id->rdma.qp;
 
-	if (id->rdma.qp == NULL)
-		return;
-	error = id_move_qp(id, id->rdma.qp, id_steps_to_rts(id), CM_THEN_ESTABLISH);
-	if (error == 0) {
-		e->rdma.event = RDMA_CM_EVENT_ESTABLISHED;
-		return;
-	}
-	id_qp_to_error(id);
-	id_reject(id, 28, NULL, 0); /* protocol-map 193: rejected by the consumer */
-	e->rdma.event = RDMA_CM_EVENT_CONNECT_ERROR;
-	e->rdma.status = -error;
+	pthread_mutex_lock(&cm_lock);
+	id->is_connected = true;
+	pthread_mutex_unlock(&cm_lock);
+	if (qp != NULL && !is_datagram(id) && qp->state < IBV_QPS_RTS)
+		id_qp_moves(qp, CM_QP_TO_RTS);
+}
+
+static void process_route(struct id *id, const struct reply_cm_event *said)
+{
+	pthread_mutex_lock(&cm_lock);
+	id_take_route(id, &said->route);
+	pthread_mutex_unlock(&cm_lock);
+}
+
+static void process_resolved(struct id *id)
+{
+	pthread_mutex_lock(&cm_lock);
+	id->is_resolved = true;
+	pthread_mutex_unlock(&cm_lock);
 }
 
 /* Returns 0, or ENOENT: the group was left, so the program does not expect the event any more. */
@@ -168,7 +175,10 @@ static int process(struct event *e, const struct reply_cm_event *said)
 	e->rdma.status = said->status;
 	switch (e->rdma.event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED: /* the call has stored the result already */
+		process_resolved(id);
+		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		process_route(id, said);
 		break;
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		return process_request(e, said);
@@ -176,10 +186,15 @@ static int process(struct event *e, const struct reply_cm_event *said)
 		take_parameters(e, said);
 		id->remote_ece.vendor_id = said->parameters.ece_vendor;
 		id->remote_ece.options = said->parameters.ece_options;
-		process_response(e);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		take_parameters(e, said);
+		process_established(id);
+		break;
+	case RDMA_CM_EVENT_CONNECT_ERROR: /* the engine has moved the queue pair to ERR */
+		take_parameters(e, said);
+		if (id->rdma.qp != NULL)
+			id_qp_moves(id->rdma.qp, CM_QP_ERR);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
 		take_parameters(e, said);

@@ -149,13 +149,12 @@ void id_qp_moved_in_part(struct ibv_qp *qp)
 				 __ATOMIC_RELAXED); /* the engine is gone */
 }
 
-int id_move_qp(struct id *id, struct ibv_qp *qp, uint32_t steps, enum cm_then then)
+int id_move_qp(struct id *id, struct ibv_qp *qp, uint32_t steps)
 {
 	struct request_cm_modify_qp request = {
 		.id = id->handle,
 		.qp = qp->handle,
 		.steps = steps,
-		.then = then,
 	};
 	struct reply_modify_qp reply;
 	int error;
@@ -250,8 +249,7 @@ static int start(struct id *id, struct ibv_qp *qp)
 {
 	if (qp->state != IBV_QPS_RESET)
 		return 0;
-	return id_move_qp(id, qp, is_datagram(id) ? CM_QP_INIT | CM_QP_RTR | CM_QP_RTS : CM_QP_INIT,
-			  CM_THEN_NOTHING);
+	return id_move_qp(id, qp, is_datagram(id) ? CM_QP_TO_RTS : CM_QP_INIT);
 }
 
 /*

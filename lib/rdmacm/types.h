@@ -78,6 +78,12 @@ struct id {
 	bool sync; /* has its own channel; calls wait for completion */
 	bool mapped; /* its program uses IPv4-mapped IPv6 addresses */
 	bool told_gone; /* its DEVICE_REMOVAL event was delivered */
+	/*
+	 * What the program has heard of it, under cm_lock: the engine will not refuse what follows,
+	 * so nobody waits for its answer.
+	 */
+	bool is_resolved; /* ADDR_RESOLVED, and no rdma_resolve_route since */
+	bool is_connected; /* ESTABLISHED; final */
 	uint32_t delivered, acknowledged; /* events; equal counts are needed to destroy the id */
 	uint8_t responder_resources, initiator_depth;
 	struct ibv_ece local_ece, remote_ece;
@@ -141,6 +147,10 @@ static inline bool device_is_inherited(const struct cm_device *d)
 #define COMMAND(device, WHAT, request, reply)                                   \
 	uroce_context_command((device)->context, COMMAND_##WHAT, &(request)->h, \
 			      sizeof(*(request)), &(reply)->h, sizeof(*(reply)), NULL)
+
+/* A command of which only ENODEV and ETIMEDOUT are heard. */
+#define POST(device, WHAT, request) \
+	uroce_context_post((device)->context, COMMAND_##WHAT, &(request)->h, sizeof(*(request)))
 
 /* ---- channel.c ---- */
 
@@ -241,8 +251,8 @@ struct ibv_pd *id_default_pd(struct id *id);
 struct ibv_pd *id_default_pd_locked(struct id *id); /* the caller holds cm_lock */
 struct ibv_xrcd *id_default_xrcd(struct id *id);
 int id_qp_attributes(struct id *id, struct ibv_qp_attr *attr, int *mask);
-/* Moves a queue pair by enum cm_qp_steps and then does `then`. 0 or an errno. */
-int id_move_qp(struct id *id, struct ibv_qp *qp, uint32_t steps, enum cm_then then);
+/* Moves a queue pair by enum cm_qp_steps. 0 or an errno. */
+int id_move_qp(struct id *id, struct ibv_qp *qp, uint32_t steps);
 /* The steps that the id's connected queue pair still lacks to reach RTS. */
 uint32_t id_steps_to_rts(const struct id *id);
 /*

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "control/cm/cm_manager.h"
+#include "drivers/log.h"
 
 struct cm_link *cm_link_new(struct engine *e, struct cm_id *id, const struct qp_path *path)
 {
@@ -57,15 +58,45 @@ void cm_link_free(struct engine *e, struct cm_link *l)
 	free(l);
 }
 
-void cm_link_settle(struct engine *e, struct cm_link *l, nanotime now)
+static void send_owed(struct engine *e, struct cm_link *l)
 {
 	struct cm_message m;
-	uint32_t events;
 
 	while (cm_take_message(&l->core, &m))
 		cm_send(e, l, &m);
+}
+
+/*
+ * The peer has accepted. The queue pair goes to RTS before the RTU leaves, after which the peer may
+ * send.
+ */
+static void start(struct engine *e, struct cm_link *l, nanotime now)
+{
+	const struct cm_rejection no = { .reason = CM_REJECT_CONSUMER };
+	struct call call = { .engine = e, .client = l->id->client };
+	uint32_t state;
+
+	l->start_error = cm_move_qp(&call, l->id, l->qp, l->steps, NULL, &state);
+	if (l->start_error == 0)
+		l->start_error = cm_ready(&l->core, NULL, 0, now);
+	if (l->start_error != 0) {
+		LOG(INFO, "process %d (%s): no connection: %s", l->id->client->objects->pid,
+		    l->id->client->objects->program, call.reply.why);
+		cm_move_qp(&call, l->id, l->qp, CM_QP_ERR, NULL, &state);
+		cm_reject(&l->core, &no, now);
+	}
+	send_owed(e, l);
+}
+
+void cm_link_settle(struct engine *e, struct cm_link *l, nanotime now)
+{
+	uint32_t events;
+
+	send_owed(e, l);
 	cm_tables_update(e, l);
 	events = cm_take_events(&l->core);
+	if (l->id != NULL && (events & CM_EVENT_REPLY) != 0 && l->steps != 0)
+		start(e, l, now);
 	if (l->id != NULL && events != 0)
 		cm_report_events(e, l, events);
 	cm_timer_set(e, l, cm_deadline(&l->core));

@@ -43,8 +43,10 @@ enum cm_event_type {
 	CM_TYPE_ADDR_RESOLVED = 0,
 	CM_TYPE_ADDR_ERROR = 1,
 	CM_TYPE_ROUTE_RESOLVED = 2,
+	CM_TYPE_ROUTE_ERROR = 3,
 	CM_TYPE_CONNECT_REQUEST = 4,
 	CM_TYPE_CONNECT_RESPONSE = 5,
+	CM_TYPE_CONNECT_ERROR = 6,
 	CM_TYPE_UNREACHABLE = 7,
 	CM_TYPE_REJECTED = 8,
 	CM_TYPE_ESTABLISHED = 9,
@@ -153,7 +155,10 @@ struct cm_link {
 	struct mac mac; /* the last next hop, or the sender of its first message */
 	struct qp_path path; /* to the peer */
 	uint32_t own_psn; /* of the peer's first packet: rq_psn */
-	uint8_t retry_count; /* of the active side */
+	uint8_t retry_count; /* of the active side, as the next three */
+	uint32_t steps; /* enum cm_qp_steps, taken when the peer accepts; 0: the program does it */
+	uint32_t qp; /* by this queue pair (its handle) */
+	int start_error; /* 0, or the errno with which it failed */
 	uint32_t sent, received, timeouts; /* messages; waits for the peer's that were in vain */
 	struct heap_node timer; /* in cm_manager.timers */
 	LIST_ENTRY(cm_link) all_link;
@@ -404,7 +409,6 @@ int cm_move_qp(struct call *call, struct cm_id *id, uint32_t handle, uint32_t st
 
 /* ---- cmd_cm_connect.c ---- */
 
-int cm_id_establish(struct call *call, struct cm_id *id);
 int cm_id_disconnect(struct call *call, struct cm_id *id);
 
 #endif

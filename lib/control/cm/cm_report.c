@@ -56,6 +56,10 @@ static void fill_datagram(struct cm_report *r, const struct cm_link *l, const st
 
 static void fill_reply(struct cm_report *r, const struct cm_link *l, const struct cm_message *m)
 {
+	if (l->steps != 0) {
+		r->what.event = l->start_error == 0 ? CM_TYPE_ESTABLISHED : CM_TYPE_CONNECT_ERROR;
+		r->what.status = -l->start_error;
+	}
 	set_peer(&r->what.parameters, m);
 	set_ece(&r->what.parameters, m);
 	set_private(&r->what.parameters, m, 0);

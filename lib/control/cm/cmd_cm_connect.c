@@ -147,12 +147,14 @@ static struct cm_message make_sidr_req(const struct cm_id *id,
 }
 
 static int check_connect(struct call *call, const struct cm_id *id,
-			 const struct cm_connect_parameters *p, uint32_t *qpn)
+			 const struct cm_connect_parameters *p, uint32_t steps, uint32_t *qpn)
 {
 	bool is_datagram = id->qp_type == QP_TYPE_UD;
 
 	if (id->state != CM_ID_ROUTED)
 		return call_fail(call, EINVAL, "the id has no route to a destination");
+	if ((steps & ~(uint32_t)CM_QP_TO_RTS) != 0)
+		return call_fail(call, EINVAL, "unknown steps 0x%x", steps);
 	if (cm_address_is_lost(call->engine, id))
 		return call_fail(call, ENODEV,
 				 "the id's address is no longer configured on the device");
@@ -183,7 +185,7 @@ int cmd_cm_connect(struct call *call)
 	struct cm_message m;
 	struct cm_link *l;
 	uint32_t qpn = 0;
-	int error = id != NULL ? check_connect(call, id, p, &qpn) : EINVAL;
+	int error = id != NULL ? check_connect(call, id, p, r->steps, &qpn) : EINVAL;
 
 	if (error != 0)
 		return error;
@@ -194,6 +196,8 @@ int cmd_cm_connect(struct call *call)
 	m = l->datagram ? make_sidr_req(id, p) : make_req(e, id, p, qpn);
 	m.local_id = cm_new_local_id(e);
 	l->retry_count = m.retry_count;
+	l->steps = l->datagram ? 0 : r->steps;
+	l->qp = p->qp;
 	if (l->datagram)
 		cm_sidr_connect(&l->core, &m, LIMIT_CM_RESPONSE_TIMEOUT, LIMIT_CM_RETRIES, now);
 	else
@@ -314,7 +318,7 @@ int cmd_cm_accept(struct call *call)
 
 	if (id == NULL)
 		return EINVAL;
-	if ((r->steps & ~(uint32_t)(CM_QP_INIT | CM_QP_RTR | CM_QP_RTS)) != 0)
+	if ((r->steps & ~(uint32_t)CM_QP_TO_RTS) != 0)
 		return call_fail(call, EINVAL, "unknown steps 0x%x", r->steps);
 	if (r->steps != 0)
 		error = cm_move_qp(call, id, qp, r->steps, &r->parameters, &reply->state);
@@ -357,21 +361,15 @@ int cmd_cm_reject(struct call *call)
 
 /* ---- both ---- */
 
-int cm_id_establish(struct call *call, struct cm_id *id)
-{
-	nanotime now = clock_now();
-
-	if (id->connection == NULL)
-		return without_connection(call);
-	return settled(call, id, cm_ready(&id->connection->core, NULL, 0, now), now);
-}
-
 int cmd_cm_establish(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;
-	struct cm_id *id = cm_id_of_call(call, r->handle);
+	struct cm_id *id = connected(call, r->handle);
+	nanotime now = clock_now();
 
-	return id != NULL ? cm_id_establish(call, id) : EINVAL;
+	if (id == NULL)
+		return EINVAL;
+	return settled(call, id, cm_ready(&id->connection->core, NULL, 0, now), now);
 }
 
 /* As on Linux it is not an error if the connection has ended or was never established. */

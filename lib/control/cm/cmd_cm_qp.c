@@ -102,7 +102,5 @@ int cmd_cm_modify_qp(struct call *call)
 		call->reply.why[0] = '\0'; /* a disconnect is allowed in any state */
 		return cm_id_disconnect(call, id);
 	}
-	if (error == 0 && r->then == CM_THEN_ESTABLISH)
-		error = cm_id_establish(call, id);
 	return error;
 }

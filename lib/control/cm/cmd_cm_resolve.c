@@ -112,6 +112,16 @@ int cmd_cm_resolve_addr(struct call *call)
 }
 
 /* The path is known with the next hop, since Ethernet has no subnet administrator to ask. */
+static void tell_route(struct cm_id *id)
+{
+	struct cm_report *r = cm_report_new(id, CM_TYPE_ROUTE_RESOLVED, 0);
+
+	if (r == NULL)
+		return;
+	cm_id_describe(id->client->engine, id, &r->what.route);
+	cm_report_post(r);
+}
+
 int cmd_cm_resolve_route(struct call *call)
 {
 	const struct request_cm_timeout *r = (const struct request_cm_timeout *)call->request;
@@ -121,17 +131,14 @@ int cmd_cm_resolve_route(struct call *call)
 		return EINVAL;
 	if (id->state != CM_ID_RESOLVED)
 		return call_fail(call, EINVAL, "the id's destination is not resolved");
-	if (cm_address_is_lost(call->engine, id))
-		return call_fail(call, ENODEV,
-				 "the id's address is no longer configured on the device");
-	if (cm_reports_full(id))
-		return call_fail(call, ENOMEM,
-				 "too many events are waiting: %u of the id, %u of the program",
-				 id->waiting, id->client->objects->cm_events);
+	/* An id gets here once, so its event is not counted with those that may be too many. */
+	if (cm_address_is_lost(call->engine, id)) {
+		cm_tell(id, CM_TYPE_ROUTE_ERROR, -ENODEV);
+		return 0;
+	}
 	id->path_mtu = call->engine->active_mtu;
 	id->state = CM_ID_ROUTED;
-	cm_tell(id, CM_TYPE_ROUTE_RESOLVED, 0);
-	cm_id_describe(call->engine, id, &((struct reply_cm_query *)&call->reply)->route);
+	tell_route(id);
 	return 0;
 }
 

@@ -164,7 +164,8 @@ Test(control_cm_connect, from_an_address_that_is_gone)
 	expect_event(&client, ADDR_RESOLVED, 0, NULL);
 	cr_assert_eq(cm_query(&client, routed, &q), 0);
 	own = change_address(q.route.gid_index, other);
-	cr_expect_eq(cm_route(&client, resolved), ENODEV);
+	cr_expect_eq(cm_route(&client, resolved), 0);
+	expect_event(&client, ROUTE_ERROR, -ENODEV, NULL);
 	cr_expect_eq(cm_connect_as(&client, COMMAND_CM_CONNECT, routed, 0x123, NULL), ENODEV);
 	expect_no_event(&server);
 	change_address(q.route.gid_index, own);
