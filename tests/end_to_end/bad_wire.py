@@ -51,8 +51,11 @@ def pingpong_that_loses(rig):
 
 
 def lossy_rig(build, what):
-    """Two engines on a cable; frames that engine b sends and receives pass net_impair."""
-    rig = rigs.two_namespaces(build)
+    """Two engines on a cable; frames that engine b sends and receives pass net_impair.
+
+    The programs give up half a second after the last answer, so engines and programs come before what runs beside.
+    """
+    rig = rigs.two_namespaces(build, favoured=True)
     rig.veth("wire", 4200)
     for side in "ab":
         v4, v6 = ADDRESS[side]

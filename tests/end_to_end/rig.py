@@ -6,6 +6,7 @@ processes, each in a session of its own and killed by its id; files, in one fold
 a limit and says what did not come.
 """
 
+import contextlib
 import os
 import pathlib
 import re
@@ -29,6 +30,11 @@ CONTROL = {"a": "10.8.0.1", "b": "10.8.0.2"}  # for the programs' own TCP connec
 # What a program of perftest loads, so that it sleeps where it measures the processor's clock (calm_clock.c).
 CALM_CLOCK = "tests/end_to_end/libcalm-clock.so"
 PERFTEST = re.compile(r"(ib|raw_ethernet)_\w*(bw|lat)$")
+
+
+# How nice a process is that comes before what runs beside the test: one that must not wait for half a second,
+# because then a program gives up, or one whose share of a processor is measured.
+FAVOUR = "-10"
 
 
 class Failure(Exception):
@@ -78,13 +84,18 @@ def sh(*words, check=True):
 class Process:
     """A program under test, with its output in a file."""
 
-    def __init__(self, rig, name, words, env=None):
+    def __init__(self, rig, name, words, env=None, favoured=False):
         self.name = name
+        favoured = favoured or rig.favoured
+        words = [*(["nice", "-n", FAVOUR] if favoured else []), *words]
         self.log = rig.folder / f"{len(rig.processes):03}-{name}.log"
         with open(self.log, "wb") as out:
             self.popen = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out,
                                           stderr=subprocess.STDOUT, start_new_session=True,
                                           env={**os.environ, **(env or {}), MARK: str(rig.folder)})
+        if favoured:  # where Linux divides a machine by sessions first, the process's session needs it, too
+            with contextlib.suppress(OSError):
+                pathlib.Path(f"/proc/{self.pid}/autogroup").write_text(FAVOUR)
         rig.processes.append(self)
 
     @property
@@ -186,12 +197,13 @@ class Guard:
 
 
 class Rig:
-    """Engines and the wire between them. `sides` maps a name to (namespace, socket)."""
+    """Engines and the wire between them. `sides` maps a name to (namespace, socket). `favoured`: all processes."""
 
     serial = 0
 
-    def __init__(self, build):
+    def __init__(self, build, favoured=False):
         Rig.serial += 1
+        self.favoured = favoured
         self.build = build
         self.guard = Guard()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"uroce-e2e-{os.getpid()}-"))
@@ -359,9 +371,9 @@ def remove_leftovers():
 
 # -- the rigs --------------------------------------------------------------------------------
 
-def same_host(build, eal=(), huge=False):
+def same_host(build, eal=(), huge=False, favoured=False):
     """(a) One engine without a port, used by all programs."""
-    rig = Rig(build)
+    rig = Rig(build, favoured)
     rig.namespace("a")
     rig.engine("a", eal, ["--ip", f"{ADDRESS['a'][0]}/24,{ADDRESS['a'][1]}/64"], huge=huge)
     rig.sides = ("a", "a")
@@ -370,8 +382,8 @@ def same_host(build, eal=(), huge=False):
     return rig
 
 
-def two_namespaces(build, control=True):
-    rig = Rig(build)
+def two_namespaces(build, control=True, favoured=False):
+    rig = Rig(build, favoured)
     for side in "ab":
         rig.namespace(side)
     if control:
@@ -424,9 +436,9 @@ def tap(build, options=()):
     return rig
 
 
-def veth(build, mtu, options=(), b_options=None, eal=()):
+def veth(build, mtu, options=(), b_options=None, eal=(), favoured=False):
     """(b) Two engines with addresses of their own, each on an end of a veth pair."""
-    rig = two_namespaces(build)
+    rig = two_namespaces(build, favoured=favoured)
     rig.veth("wire", mtu)
     for side in "ab":
         v4, v6 = ADDRESS[side]
@@ -481,6 +493,7 @@ RIGS = {
     "vlan4200": lambda build: veth(build, 4200, ["--vlan", "7"]),
     "tap1500": tap,
     "hugepages": huge_pages,
-    "lcores": lambda build: same_host(build, ["-l", "0,1"]),
-    "lcores4200": lambda build: veth(build, 4200, eal=["-l", "0,1"]),
+    # each lcore has one processor only, and ibv_rc_pingpong gives up when an lcore waits for it for half a second
+    "lcores": lambda build: same_host(build, ["-l", "0,1"], favoured=True),
+    "lcores4200": lambda build: veth(build, 4200, eal=["-l", "0,1"], favoured=True),
 }

@@ -6,7 +6,6 @@ read-only over 9p, with a tmpfs on top, so that every program installed here run
 A small server in the guest (guest_server.py) executes the requests of the cases.
 """
 
-import contextlib
 import json
 import os
 import pathlib
@@ -62,9 +61,6 @@ LEAN = ("mitigations=off init_on_alloc=0 hardened_usercopy=off lsm=capability au
         "rodata=off cgroup_disable=memory cryptomgr.notests")
 
 
-# A guest is emulated. On a busy machine it once gave no answer for as long as all retries of ibv_rc_pingpong
-# take, half a second. So it comes before what runs beside it.
-FAVOUR = "-10"
 PROGRAMS = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static", "cpio": "cpio",
             "modprobe": "kmod", "dpkg-deb": "dpkg", "rdma": "iproute2", "tc": "iproute2",
             "ibv_rc_pingpong": "ibverbs-utils", "ib_write_bw": "perftest", "rping": "rdmacm-utils"}
@@ -163,7 +159,7 @@ class Machine:
                 f"{self.kernel_words} "
                 f"uroce.mtu={self.mtu} uroce.v4={self.address} "
                 f"uroce.server={HERE / 'guest_server.py'}")
-        words = ["nice", "-n", FAVOUR, *self.rig.inside(self.side),
+        words = [*self.rig.inside(self.side),
                  "qemu-system-x86_64", "-name", self.rig.prefix,
                  "-accel", f"tcg,thread=multi,tb-size={TRANSLATED}", "-cpu", "max", "-smp", str(self.processors),
                  "-m", str(self.memory), "-nographic", "-nodefaults", "-serial", "stdio",
@@ -173,10 +169,8 @@ class Machine:
                  "-device", "virtio-9p-pci,fsdev=root,mount_tag=host",
                  "-netdev", f"tap,id=net,ifname={self.iface},script=no,downscript=no",
                  "-device", f"virtio-net-pci,netdev=net,mac={self.mac}"]
-        self.qemu = Process(self.rig, "guest", words)
-        # Where Linux divides a machine by sessions first, the guest's session needs it, too.
-        with contextlib.suppress(OSError):
-            pathlib.Path(f"/proc/{self.qemu.popen.pid}/autogroup").write_text(FAVOUR)
+        # It is emulated. On a busy machine it once gave no answer for as long as all retries of ibv_rc_pingpong take.
+        self.qemu = Process(self.rig, "guest", words, favoured=True)
         self.boots = 0
 
     def await_boot(self, limit=180):

@@ -20,7 +20,7 @@ sys.path.insert(0, str(END_TO_END))
 import cases  # noqa: E402
 import programs  # noqa: E402
 from listening import listening  # noqa: E402
-from rig import PERFTEST, Failure, wait_until  # noqa: E402
+from rig import FAVOUR, PERFTEST, Failure, Process, Rig, wait_until  # noqa: E402
 
 # Each program prints its pid; `far` has left the session of the process that the rig started.
 KILLED = """
@@ -59,6 +59,22 @@ class Killed(unittest.TestCase):
         finally:
             for pid in filter(runs, pids):
                 os.kill(int(pid), signal.SIGKILL)
+
+
+class Favoured(unittest.TestCase):
+    def niceness(self, rig, **how):
+        """Of a process and of its session, if this kernel divides a machine by sessions."""
+        process = Process(rig, "sleeper", ["sleep", "1000"], **how)
+        session = pathlib.Path(f"/proc/{process.pid}/autogroup")
+        wait_until("sleep", 20, lambda: "sleep" in pathlib.Path(f"/proc/{process.pid}/comm").read_text())
+        found = [str(os.getpriority(os.PRIO_PROCESS, process.pid))]
+        return found + (session.read_text().split()[-1:] if session.exists() else [])
+
+    @unittest.skipIf(os.geteuid() != 0, "only root may favour a process")
+    def test_all_of_a_rig_or_one_process(self):
+        for favoured_rig, how, wanted in ((False, {}, "0"), (False, {"favoured": True}, FAVOUR), (True, {}, FAVOUR)):
+            with self.subTest(favoured_rig=favoured_rig, **how), Rig(pathlib.Path(BUILD), favoured_rig) as rig:
+                self.assertEqual(set(self.niceness(rig, **how)), {wanted})
 
 
 class AsTheyAre(unittest.TestCase):
