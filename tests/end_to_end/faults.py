@@ -18,16 +18,24 @@ from rig import ADDRESS, Failure, Process, case_of, wait_until, wakes
 CASES = []
 case = case_of(CASES)
 
+# perftest's --qp-timeout: gives up after 2 s without an answer. With 14, half a second, a program gave up on a busy
+# machine before its traffic was to be cut.
+SOON = "16"
+
 
 def counts(rig, side="a"):
     s = rig.statistics(side)
     return s["clients"], s["qps"], s["mrs"]
 
 
-def moving(rig, side="a", turns=1000, limit=60):
-    """Waits until traffic flows: the lcores find work when they poll."""
+def moving(rig, *programs, turns=1000, limit=60):
+    """Waits until traffic of these programs flows: the lcores of side a find work when they poll."""
     def busy():
-        s = rig.statistics(side)
+        for program in programs:
+            if not program.alive():
+                raise Failure(f"{program.name} ended with {program.popen.returncode} before traffic flowed: "
+                              f"{program.tail()}")
+        s = rig.statistics("a")
         return s["polls"] - s["idle_polls"]
     start = busy()
     wait_until("traffic", limit, lambda: busy() > start + turns, 0.05)
@@ -47,7 +55,7 @@ def client_killed(build):
     with rigs.same_host(build) as rig:
         server, client = start_pair(rig, ["ib_write_bw", "-D", "30", "-s", "4096"])
         other_server, other = start_pair(rig, ["ib_send_bw", "-n", "200000", "-s", "1024"])
-        moving(rig)
+        moving(rig, server, client)
         before = counts(rig)
         client.signal(signal.SIGKILL)
         killed = time.monotonic()
@@ -81,7 +89,7 @@ def ends(processes, limit):
 def lose_engine(rig, words, watched):
     """Kills the engine under one pair; returns for how many ms the watched processes of the pair went on."""
     pair = start_pair(rig, words)
-    moving(rig)
+    moving(rig, *pair)
     rig.engines["a"].signal(signal.SIGKILL)
     killed = time.monotonic()
     when = ends([pair[i] for i in watched], 10)
@@ -113,8 +121,8 @@ def engine_killed(build):
 def engine_killed_on_wire(build):
     """kill -9 of one of two engines: the other engine's program runs out of retries."""
     with rigs.veth(build, 1500) as rig:
-        server, client = start_pair(rig, ["ib_write_bw", "-D", "60", "-s", "4096", "-u", "14"])
-        moving(rig)
+        server, client = start_pair(rig, ["ib_write_bw", "-D", "60", "-s", "4096", "-u", SOON])
+        moving(rig, server, client)
         rig.engines["a"].signal(signal.SIGKILL)
         if client.wait(20) == 0:
             raise Failure("the client saw no error")
@@ -179,7 +187,7 @@ def peers_program_killed(build):
     with rigs.veth(build, 4200) as rig:
         server, client = start_pair(rig, ["ib_write_bw", "-q", "64", "-D", "120", "-s", "65536",
                                           "-t", "64", "-u", "20"])
-        moving(rig)
+        moving(rig, server, client)
         before = rate_of_another(rig)
         server.signal(signal.SIGKILL)
         after = rate_of_another(rig)
@@ -261,8 +269,8 @@ def interface_deleted(build):
             rig.begin_engine(side, options=["--netdev", "wire"])
         rig.await_engines()
         rig.mtu = 1024
-        server, client = start_pair(rig, ["ib_write_bw", "-D", "60", "-s", "4096", "-u", "14"])
-        moving(rig)
+        server, client = start_pair(rig, ["ib_write_bw", "-D", "60", "-s", "4096", "-u", SOON])
+        moving(rig, server, client)
         rig.ip("a", "link", "del", "wire")
         if client.wait(30) == 0:
             raise Failure("the client saw no error")
@@ -283,7 +291,7 @@ def stopped(build, messages, wrappers=((), ())):
     with rigs.same_host(build) as rig:
         server, client = start_pair(rig, ["ib_send_bw", "-n", str(messages), "-s", "1024"],
                                     wrappers=wrappers)
-        moving(rig)
+        moving(rig, server, client)
         server.signal(signal.SIGSTOP)
         said = run_pair(rig, ["ib_write_bw", "-n", "2000", "-s", "65536"])
         server.signal(signal.SIGCONT)
@@ -399,7 +407,7 @@ def engine_ends_on_sigterm(build):
     """SIGTERM: status 0, the socket is removed, and programs with open objects get an error."""
     with rigs.same_host(build) as rig:
         server, client = start_pair(rig, ["ib_write_bw", "-D", "30", "-s", "4096"])
-        moving(rig)
+        moving(rig, server, client)
         engine = rig.engines["a"]
         engine.signal(signal.SIGTERM)
         status = engine.wait(10)
