@@ -415,6 +415,17 @@ static void write_and_poll(struct pair *p, int n)
 	poll_completions(p->cq, wc, n, "moderated writes");
 }
 
+/*
+ * A completion can be polled before its lcore looks whether the CQ is armed, so that lcore might take the next arming for
+ * it. This returns when no lcore is between the two: a command about the moderation of any CQ waits for that.
+ */
+static void await_lcores(void)
+{
+	struct ibv_modify_cq_attr off = moderation(0, 0);
+
+	cr_assert_eq(ibv_modify_cq(e.cq, &off), 0);
+}
+
 Test(cq, an_event_waits_for_enough_completions)
 {
 	struct ibv_modify_cq_attr attr = moderation(4, 0);
@@ -425,10 +436,12 @@ Test(cq, an_event_waits_for_enough_completions)
 	for (int round = 0; round < 3; round++) {
 		cr_assert_eq(ibv_req_notify_cq(p.cq, 0), 0);
 		write_and_poll(&p, 3);
+		await_lcores();
 		cr_assert_not(has_event(p.channel, 0), "after 3 of 4 completions");
 		write_and_poll(&p, 1);
 		cr_assert(has_event(p.channel, WAIT_SECONDS * 1000), "no event after 4");
 		write_and_poll(&p, 5);
+		await_lcores();
 		cr_assert_not(has_event(p.channel, 0), "it was not armed again");
 	}
 	/* off again while an event is due: it comes now, and later ones at once */
