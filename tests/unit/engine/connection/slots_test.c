@@ -167,6 +167,8 @@ Test(slots, descriptors_come_over_the_socket)
 	put(&p, 1, &q.h, SLOT_AWAITED);
 	ring(&p);
 	await_state(p.slot, SLOT_ON_SOCKET);
+	expect_serving(); /* the control thread is done with this program */
+	cr_expect_eq(slot_state(&p.slots->slot[1]), SLOT_AWAITED);
 	for (uint32_t i = 0; i < 2; i++) {
 		struct pollfd readable = { .fd = p.fd, .events = POLLIN };
 
