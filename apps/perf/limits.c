@@ -17,19 +17,28 @@
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
 
+#include "base/bits.h"
 #include "load.h"
 #include "perf.h"
 #include "wire/icrc.h"
 
 #define BLOCK	      4096u
+#define SMALL	      8u
 #define ROUNDS	      5
 #define ROUND_NS      (20 * TIME_MS)
 #define RAW_BURST     32u
 #define HEADER_OCTETS 70u /* Ethernet, IPv4, UDP, BTH, RETH: the headers of a WRITE ONLY */
 
+/* Where the next payload of a message comes from, or goes to. */
+struct place {
+	uint8_t *octets;
+	uint32_t at;
+};
+
 struct work {
-	uint8_t *from;
-	uint8_t *to;
+	struct place from;
+	struct place to;
+	uint32_t message; /* octets; the next payload behind its end is the first one again */
 	uint16_t port; /* a net_ring port that receives what it sends */
 	struct rte_ring *ring; /* behind it */
 	struct rte_mempool *pool;
@@ -63,20 +72,31 @@ static double best_ns(void (*once)(struct work *), struct work *w, uint32_t per_
 
 static void once_copy(struct work *w)
 {
-	memcpy(w->to, w->from, BLOCK);
+	memcpy(w->to.octets, w->from.octets, BLOCK);
 	/* Keeps the compiler from dropping the copy. */
-	__asm__ volatile("" : : "r"(w->to) : "memory");
+	__asm__ volatile("" : : "r"(w->to.octets) : "memory");
 }
 
 static void once_sum(struct work *w)
 {
-	w->sum = icrc_add(w->sum, w->from, BLOCK);
+	w->sum = icrc_add(w->sum, w->from.octets, BLOCK);
 }
 
 static void once_copy_and_sum(struct work *w)
 {
-	w->sum = icrc_copy(w->sum, w->to, w->from, BLOCK);
-	__asm__ volatile("" : : "r"(w->to) : "memory");
+	w->sum = icrc_copy(w->sum, w->to.octets, w->from.octets, BLOCK);
+	__asm__ volatile("" : : "r"(w->to.octets) : "memory");
+}
+
+/* The place of a payload. The next one follows it, if the message has room for it. */
+static uint8_t *place_next(struct place *p, const struct work *w)
+{
+	uint8_t *octets = p->octets + p->at;
+
+	p->at += w->payload;
+	if (p->at + w->payload > w->message)
+		p->at = 0;
+	return octets;
 }
 
 /* Sends a burst of frames through a net_ring port and receives it on the same core. */
@@ -94,7 +114,8 @@ static void once_raw(struct work *w)
 		memcpy(frame, header, sizeof(header));
 		if (w->touch) {
 			w->sum = icrc_add(0, frame, HEADER_OCTETS - 14);
-			w->sum = icrc_copy(w->sum, frame + HEADER_OCTETS, w->from, w->payload);
+			w->sum = icrc_copy(w->sum, frame + HEADER_OCTETS, place_next(&w->from, w),
+					   w->payload);
 			memcpy(frame + HEADER_OCTETS + w->payload, &w->sum, 4);
 		}
 		m[i]->data_len = (uint16_t)(HEADER_OCTETS + w->payload + 4);
@@ -104,21 +125,44 @@ static void once_raw(struct work *w)
 	rte_pktmbuf_free_bulk(m + n, RAW_BURST - n);
 	n = rte_eth_rx_burst(w->port, 0, m, RAW_BURST);
 	for (uint32_t i = 0; i < n && w->touch; i++) {
-		uint8_t *frame = rte_pktmbuf_mtod(m[i], uint8_t *);
+		uint8_t *frame = rte_pktmbuf_mtod(m[i], uint8_t *), *to = place_next(&w->to, w);
 
 		w->sum = icrc_add(0, frame, HEADER_OCTETS - 14);
 		w->sum = icrc_add(w->sum, frame + HEADER_OCTETS, w->payload);
-		memcpy(w->to, frame + HEADER_OCTETS, w->payload);
-		__asm__ volatile("" : : "r"(w->to) : "memory");
+		memcpy(to, frame + HEADER_OCTETS, w->payload);
+		__asm__ volatile("" : : "r"(to) : "memory");
 	}
 	rte_pktmbuf_free_bulk(m, n);
 }
 
-static double raw_pps(struct work *w, uint32_t payload, bool touch)
+static double raw_pps(struct work *w, uint32_t payload, uint32_t message, bool touch)
 {
 	w->payload = payload;
+	w->message = message;
+	w->from.at = w->to.at = 0;
 	w->touch = touch;
 	return 1e9 / best_ns(once_raw, w, RAW_BURST);
+}
+
+static void messages_run(const struct perf_options *o, struct work *w, struct limit_result *r)
+{
+	r->sizes = o->sizes;
+	for (uint32_t i = 0; i < o->sizes; i++) {
+		uint32_t size = o->size[i], payload = MIN_OF(size, o->mtu);
+		uint32_t frames = size > 0 ? (size + payload - 1) / payload : 1;
+
+		r->message[i].size = size;
+		r->message[i].per_s = raw_pps(w, payload, size, true) / frames;
+	}
+}
+
+double limits_messages(const struct limit_result *l, uint32_t size)
+{
+	for (uint32_t i = 0; i < l->sizes; i++)
+		if (l->message[i].size == size)
+			return l->message[i].per_s;
+	return size == SMALL ? l->raw_small_full_pps
+			     : 0; /* of atomics, whatever sizes are asked for */
 }
 
 /* The other end of the hand-over: returns every element. */
@@ -188,18 +232,18 @@ static int raw_port(struct work *w)
 	return 0;
 }
 
-static int work_begin(struct work *w)
+static int work_begin(struct work *w, uint32_t octets)
 {
 	w->pool = rte_pktmbuf_pool_create("limit-pool", 1023, 64, 0, 128 + 4352, SOCKET_ID_ANY);
-	if (posix_memalign((void **)&w->from, 4096, BLOCK) != 0 ||
-	    posix_memalign((void **)&w->to, 4096, BLOCK) != 0 || w->pool == NULL ||
+	if (posix_memalign((void **)&w->from.octets, 4096, octets) != 0 ||
+	    posix_memalign((void **)&w->to.octets, 4096, octets) != 0 || w->pool == NULL ||
 	    raw_port(w) != 0) {
 		fputs("uroce perf: no memory to measure the limits; try --memory with more\n",
 		      stderr);
 		return 1;
 	}
-	memset(w->from, 1, BLOCK);
-	memset(w->to, 2, BLOCK);
+	memset(w->from.octets, 1, octets);
+	memset(w->to.octets, 2, octets);
 	return 0;
 }
 
@@ -209,36 +253,28 @@ static void work_end(struct work *w)
 	rte_eth_dev_close(w->port);
 	rte_ring_free(w->ring);
 	rte_mempool_free(w->pool);
-	free(w->from);
-	free(w->to);
-}
-
-int limits_frames(const uint32_t *payload, uint32_t n, double *pps)
-{
-	struct work w = { 0 };
-
-	if (work_begin(&w) != 0)
-		return 1;
-	for (uint32_t i = 0; i < n; i++)
-		pps[i] = raw_pps(&w, payload[i], true);
-	work_end(&w);
-	return 0;
+	free(w->from.octets);
+	free(w->to.octets);
 }
 
 int limits_run(const struct perf_options *o, struct limit_result *r)
 {
 	struct work w = { 0 };
+	uint32_t octets = BLOCK;
 
 	memset(r, 0, sizeof(*r));
-	if (work_begin(&w) != 0)
+	for (uint32_t i = 0; i < o->sizes; i++)
+		octets = MAX_OF(octets, o->size[i]);
+	if (work_begin(&w, octets) != 0)
 		return 1;
 	r->copy_ns = best_ns(once_copy, &w, 1);
 	r->icrc_ns = best_ns(once_sum, &w, 1);
 	r->copy_and_sum_ns = best_ns(once_copy_and_sum, &w, 1);
-	r->raw_small_pps = raw_pps(&w, 8, false);
-	r->raw_small_full_pps = raw_pps(&w, 8, true);
-	r->raw_full_pps = raw_pps(&w, BLOCK, true);
+	r->raw_small_pps = raw_pps(&w, SMALL, SMALL, false);
+	r->raw_small_full_pps = raw_pps(&w, SMALL, SMALL, true);
+	r->raw_full_pps = raw_pps(&w, BLOCK, BLOCK, true);
 	r->raw_full_bits = r->raw_full_pps * BLOCK * 8;
+	messages_run(o, &w, r);
 	if (o->placement != PLACE_ONE)
 		r->handoff_ns = handoff_ns(rte_get_next_lcore(-1, 1, 0));
 	work_end(&w);

@@ -15,14 +15,12 @@
 #include "stages.h"
 #include "wire.h"
 
-/* The fraction of the limit that was reached: of bandwidth from 1 KiB on, of message rate below. */
+/* The fraction of the limit that was reached: of what messages of this size reach without an engine. */
 static double ratio(const struct load_result *r, const struct limit_result *l)
 {
-	if (l->raw_full_bits <= 0)
-		return 0;
-	if (r->size >= 1024)
-		return (double)r->octets * 8 / r->seconds / l->raw_full_bits;
-	return (double)r->messages / r->seconds / l->raw_small_full_pps;
+	double limit = limits_messages(l, r->size);
+
+	return limit > 0 ? (double)r->messages / r->seconds / limit : 0;
 }
 
 static void load_text(const struct load_result *r, const struct limit_result *l)

@@ -76,10 +76,16 @@ static uint32_t losses(const struct plan *p)
 	return n;
 }
 
+static void sizes_of_plan(const struct plan *p, struct perf_options *o)
+{
+	o->sizes = count(p->size);
+	memcpy(o->size, p->size, sizeof(o->size));
+}
+
 /* As many as progress_step() is called. */
 static uint32_t steps(const struct plan *p)
 {
-	return 2 + 3 * count(p->size) + 2 * (count(p->size) + 1) + count(p->qps) + BARS_LOADS + 2 +
+	return 1 + 3 * count(p->size) + 2 * (count(p->size) + 1) + count(p->qps) + BARS_LOADS + 2 +
 	       3 * losses(p);
 }
 
@@ -148,25 +154,13 @@ static void distribution(struct figure *f, const char *name, enum series_look lo
 
 /* ---- rates ---- */
 
-static int limits_by_size(struct measure *m, struct series *s)
+static void limits_by_size(const struct measure *m, struct series *s)
 {
-	uint32_t n = count(m->plan->size), payload[PERF_SIZES + 1], different = 0;
-	double pps[PERF_SIZES + 1];
+	for (uint32_t i = 0; i < count(m->plan->size); i++) {
+		uint32_t size = m->plan->size[i];
 
-	progress_step("frames of each size without an engine");
-	while (different < n && m->plan->size[different] < m->options->mtu) {
-		payload[different] = m->plan->size[different];
-		different++;
+		series_point(s, size, limits_messages(&m->limits, size) * size * 8 / 1e9);
 	}
-	payload[different] = m->options->mtu; /* of all larger messages */
-	if (limits_frames(payload, different + 1, pps) != 0)
-		return 1;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t k = MIN_OF(i, different);
-
-		series_point(s, m->plan->size[i], pps[k] * payload[k] * 8 / 1e9);
-	}
-	return 0;
 }
 
 static int rate_by_size(struct measure *m, struct perf_pair *p, struct figure *f,
@@ -212,9 +206,9 @@ static int figure_sizes(struct measure *m, struct perf_pair *p)
 	};
 	if (rate_by_size(m, p, f, PERF_WRITE, "RDMA WRITE") != 0 ||
 	    rate_by_size(m, p, f, PERF_READ, "RDMA READ") != 0 ||
-	    rate_by_size(m, p, f, PERF_SEND, "SEND") != 0 ||
-	    limits_by_size(m, figure_series(f, "limit of a core", LOOK_LIMIT)) != 0)
+	    rate_by_size(m, p, f, PERF_SEND, "SEND") != 0)
 		return 1;
+	limits_by_size(m, figure_series(f, "limit of a core", LOOK_LIMIT));
 	if (m->has_tcp)
 		beside_by_size(m, f, "kernel TCP", m->tcp_rate);
 	if (m->has_ucx)
@@ -254,8 +248,7 @@ static int measure_rates(struct measure *m)
 	struct perf_pair p;
 	int failed;
 
-	o.sizes = count(m->plan->size);
-	memcpy(o.size, m->plan->size, sizeof(o.size));
+	sizes_of_plan(m->plan, &o);
 	o.qps = m->plan->qps[count(m->plan->qps) - 1];
 	failed = pair_open(&p, "perf", false, &o) != 0 || figure_sizes(m, &p) != 0 ||
 		 figure_qps(m, &p) != 0 || stages_bars(&p, &m->limits, &m->page.cycles) != 0;
@@ -337,7 +330,9 @@ static int rate_under_loss(struct measure *m, struct perf_pair *p)
 				return 1;
 			series_point(s[op], loss, (double)r.octets * 8 / r.seconds / 1e9);
 		}
-		series_point(limit, loss, m->limits.raw_full_bits * (1 - loss / 100) / 1e9);
+		series_point(limit, loss,
+			     limits_messages(&m->limits, LARGE) * LARGE * 8 * (1 - loss / 100) /
+				     1e9);
 	}
 	return 0;
 }
@@ -471,12 +466,15 @@ static int file_end(FILE *f, const char *folder, const char *name, const char *p
 
 static int measure_all(struct measure *m)
 {
+	struct perf_options o = *m->options;
+
 	describe(m);
 	progress_begin(steps(m->plan));
 	measure_tcp(m);
 	measure_ucx(m);
 	progress_step("this machine without an engine");
-	return pair_eal(m->options) != 0 || limits_run(m->options, &m->limits) != 0 ||
+	sizes_of_plan(m->plan, &o);
+	return pair_eal(m->options) != 0 || limits_run(&o, &m->limits) != 0 ||
 	       measure_rates(m) != 0 || measure_trips(m) != 0;
 }
 

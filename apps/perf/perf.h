@@ -157,13 +157,21 @@ struct limit_result {
 	double raw_full_pps;
 	double raw_full_bits; /* ... in payload bits per second */
 	double raw_small_full_pps; /* the same with 8 octets of payload */
+	/*
+	 * Messages of each size of the options a second, cut at the path MTU. Their octets come from and go to memory
+	 * of the message's size, as a program's do, and not to one page that stays in the nearest cache.
+	 */
+	uint32_t sizes;
+	struct {
+		uint32_t size;
+		double per_s;
+	} message[PERF_SIZES];
 };
 
+/* 0, or 1 after a line on stderr. */
 int limits_run(const struct perf_options *o, struct limit_result *r);
-/*
- * After limits_run: frames a second as raw_full_pps has them, for each of n payloads of at most 4 KiB.
- */
-int limits_frames(const uint32_t *payload, uint32_t n, double *pps);
+/* Messages of this size a second; 0: not measured. */
+double limits_messages(const struct limit_result *l, uint32_t size);
 
 extern const char *const operation_name[PERF_OPERATIONS];
 extern const char *const placement_name[];

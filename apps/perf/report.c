@@ -17,6 +17,10 @@ void limits_text(const struct limit_result *l)
 	       "  frames of 4096 octets %8.2f M/s copied and summed at both ends: %.1f Gbit/s\n",
 	       l->copy_ns, l->icrc_ns, l->copy_and_sum_ns, l->raw_small_pps / 1e6,
 	       l->raw_small_full_pps / 1e6, l->raw_full_pps / 1e6, l->raw_full_bits / 1e9);
+	for (uint32_t i = 0; i < l->sizes; i++)
+		printf("  messages of %8u   %8.4f M/s, all of their octets copied and summed at both ends: %.1f Gbit/s\n",
+		       l->message[i].size, l->message[i].per_s / 1e6,
+		       l->message[i].per_s * l->message[i].size * 8 / 1e9);
 	if (l->handoff_ns > 0)
 		printf("  ring to another core  %8.1f ns one way\n", l->handoff_ns);
 	putchar('\n');
@@ -33,6 +37,14 @@ void limits_json(struct json *j, const struct limit_result *l)
 	json_number(j, "frames_4096_full_per_s", l->raw_full_pps);
 	json_number(j, "frames_4096_full_bit_per_s", l->raw_full_bits);
 	json_number(j, "ring_one_way_ns", l->handoff_ns);
+	json_open(j, "messages", '[');
+	for (uint32_t i = 0; i < l->sizes; i++) {
+		json_open(j, NULL, '{');
+		json_integer(j, "size", l->message[i].size);
+		json_number(j, "messages_per_s", l->message[i].per_s);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
 	json_close(j, '}');
 }
 

@@ -51,7 +51,8 @@ int stages_bars(struct perf_pair *p, const struct limit_result *l, struct bars *
 	struct load_result r;
 
 	for (uint32_t i = 0; i < BARS_LOADS; i++) {
-		double frames = loads[i].size == 8 ? l->raw_small_full_pps : l->raw_full_pps;
+		double frames = limits_messages(l, loads[i].size) *
+				(loads[i].size == 8 ? 1 : loads[i].size / p->options->mtu);
 
 		progress_step("cycles by stage, %s", loads[i].name);
 		if (stages_load(p, loads[i].operation, loads[i].size, 1, &r, &stages) != 0)
