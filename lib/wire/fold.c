@@ -4,7 +4,7 @@
  * it over the next 128 octets, and then adds those octets. To multiply and to keep the state's
  * width, each half of 64 bits is multiplied by x^n mod P (Gopal and others, "Fast CRC Computation
  * for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009). In the end 16 octets are left
- * whose sum is that of all of them. ISA-L computes that sum and adds the remaining octets.
+ * whose sum is that of all of them. ISA-L adds the remaining octets to that sum.
  */
 #include "wire/fold.h"
 
@@ -13,6 +13,8 @@
 #include <immintrin.h>
 #include <isa-l/crc.h>
 #include <string.h>
+
+#include "wire/remainder.h"
 
 #define STEP   128u /* octets */
 #define PARTS  4u /* of 32 octets */
@@ -55,19 +57,17 @@ INLINE __m256i take(uint8_t *to, const uint8_t *from)
 	return octets;
 }
 
-/* Reduces the state to 16 octets with the same sum, and computes it. */
+/* Reduces the state to 16 octets with the same sum, and computes it. Ones were added to the first octets. */
 INLINE uint32_t sum_of(const __m256i *state)
 {
 	__m128i all = _mm256_castsi256_si128(state[0]);
-	uint8_t octets[16];
 
 	all = over_16(all, _mm256_extracti128_si256(state[0], 1));
 	for (uint32_t i = 1; i < PARTS; i++) {
 		all = over_16(all, _mm256_castsi256_si128(state[i]));
 		all = over_16(all, _mm256_extracti128_si256(state[i], 1));
 	}
-	_mm_storeu_si128((__m128i *)octets, all);
-	return crc32_gzip_refl(UINT32_MAX, octets, sizeof(octets)); /* begins with zero, inverted */
+	return remainder_sum(all);
 }
 
 /* `to`: NULL as a constant at compile time, or where to copy the octets. */

@@ -12,6 +12,7 @@
 #include <immintrin.h>
 
 #include "wire/header.h"
+#include "wire/remainder.h"
 
 #define TARGET __attribute__((target("avx,pclmul")))
 #define INLINE static inline TARGET __attribute__((always_inline))
@@ -84,25 +85,6 @@ INLINE __m128i over(__m128i state, size_t octets, __m128i next)
 	return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-/* The remainder of the state times x^32: two steps of 32 bits, and then Barrett's reduction. */
-INLINE uint32_t sum_of(__m128i state)
-{
-	const __m128i even = _mm_setr_epi32(-1, 0, -1, 0);
-	const __m128i by =
-		_mm_set_epi64x(INT64_C(0x163cd6124), INT64_C(0x0ccaa009e)); /* x^64, x^96 */
-	const __m128i p =
-		_mm_set_epi64x(INT64_C(0x1f7011641), INT64_C(0x1db710641)); /* x^64 / P, P */
-	__m128i t;
-
-	t = _mm_clmulepi64_si128(state, by, 0x00);
-	state = _mm_xor_si128(_mm_srli_si128(state, 8), t);
-	t = _mm_clmulepi64_si128(_mm_and_si128(state, even), by, 0x10);
-	state = _mm_xor_si128(_mm_srli_si128(state, 4), t);
-	t = _mm_clmulepi64_si128(_mm_and_si128(state, even), p, 0x10);
-	t = _mm_clmulepi64_si128(_mm_and_si128(t, even), p, 0x00);
-	return ~(uint32_t)_mm_extract_epi32(_mm_xor_si128(state, t), 1);
-}
-
 INLINE __m128i masked(__m128i octets, const uint8_t *mask)
 {
 	return _mm_or_si128(octets, *(const __m128i *)mask);
@@ -120,7 +102,7 @@ INLINE uint32_t short_sum(const uint8_t *l3, size_t n, const uint8_t *mask, size
 		state = over(state, BLOCK, masked(load(l3 + at - LRH_LENGTH), mask + at));
 	for (; left > BLOCK; left -= BLOCK)
 		state = over(state, BLOCK, load(end - left));
-	return sum_of(
+	return remainder_sum(
 		over(state, left, _mm_and_si128(load(end - BLOCK), load(last_octets + left))));
 }
 
