@@ -329,20 +329,24 @@ static __attribute__((noinline)) enum reason dispatch_other(struct qp *qp, const
 FLATTEN void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
 			 const struct key_table *keys, nanotime now, struct outcome *out)
 {
+	enum reason why;
+
 	out->flags = 0;
 	out->ticket = 0;
 	span_list_clear(&out->place);
 	if (qp->type == QP_TYPE_RC)
-		out->reason = dispatch(qp, QP_TYPE_RC, SERVICE_RC, p, offer, keys, now, out);
+		why = dispatch(qp, QP_TYPE_RC, SERVICE_RC, p, offer, keys, now, out);
 	else
-		out->reason = dispatch_other(qp, p, offer, keys, now, out);
-	if (out->reason == REASON_NONE && out->flags == OUTCOME_PLACE) {
+		why = dispatch_other(qp, p, offer, keys, now, out);
+	/* Not asked of *out: one load of both fields would wait until both stores are in the cache. */
+	out->reason = why;
+	if (why == REASON_NONE && out->flags == OUTCOME_PLACE) {
 		assert(out->place.length > 0 && "octets that are copied have a place");
 		return;
 	}
 	assert(!(out->flags & OUTCOME_PLACE) == (out->place.length == 0) &&
 	       "octets are copied if they have a place, and only then");
-	assert((out->reason == REASON_NONE ||
+	assert((why == REASON_NONE ||
 		(out->flags & ~(uint32_t)(OUTCOME_RECEIVE_USED | OUTCOME_HOLD)) == 0) &&
 	       "what is refused has no effect on memory");
 	assert((!(out->flags & OUTCOME_RECEIVE_USED) || offer != NULL) && "what was offered");
