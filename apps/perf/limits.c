@@ -149,10 +149,10 @@ static void messages_run(const struct perf_options *o, struct work *w, struct li
 	r->sizes = o->sizes;
 	for (uint32_t i = 0; i < o->sizes; i++) {
 		uint32_t size = o->size[i], payload = MIN_OF(size, o->mtu);
-		uint32_t frames = size > 0 ? (size + payload - 1) / payload : 1;
 
 		r->message[i].size = size;
-		r->message[i].per_s = raw_pps(w, payload, size, true) / frames;
+		/* A last frame with less payload counts for its part. */
+		r->message[i].per_s = raw_pps(w, payload, size, true) * payload / size;
 	}
 }
 
