@@ -241,11 +241,13 @@ Test(slots, any_length)
 	for (uint32_t octets = 0; octets < sizeof(struct request_handle) + 16; octets++) {
 		struct program p = begin();
 		struct request_handle q = handle_request(COMMAND_ALLOC_PD, open_context(p.fd));
+		uint8_t contents[sizeof(q) + 16] = { 0 };
 
 		if (octets == sizeof(q))
 			q.handle++;
 		q.h.length = octets;
-		put(&p, 0, &q.h, SLOT_AWAITED);
+		memcpy(contents, &q, sizeof(q));
+		slot_fill(p.slot, contents, octets, SLOT_AWAITED);
 		ring(&p);
 		cr_expect(is_refused(&p), "%u octets", octets);
 		end(&p);
