@@ -197,6 +197,7 @@ static void expect_end(struct program *p)
 	end(p);
 }
 
+/* hostile H-119 */
 Test(slots, a_request_longer_than_a_slot_ends_the_connection)
 {
 	struct program p = begin();
@@ -208,6 +209,7 @@ Test(slots, a_request_longer_than_a_slot_ends_the_connection)
 	expect_end(&p);
 }
 
+/* hostile H-119 */
 Test(slots, another_protocol_ends_the_connection)
 {
 	struct program p = begin();
@@ -255,6 +257,7 @@ Test(slots, any_length)
 	expect_serving();
 }
 
+/* hostile H-119 */
 Test(slots, any_state)
 {
 	struct program p = begin();
