@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Requests and replies of a connection, on its socket. Those in the arena (slots.c) share the rules
- * of when the next one is executed, and how a reply with descriptors is sent. Messages without descriptors are read here. A porter reads
- * those with descriptors (porters.h), and nothing after them is read meanwhile.
+ * of when the next one is executed, and how a reply with descriptors is sent. Messages without
+ * descriptors are read here. A porter reads those with descriptors (porters.h), and nothing after
+ * them is read meanwhile.
  *
  * The kernel limits the number of descriptors that a user may have in sockets where they are not
  * received yet. All engines and programs of the engine's user share that limit. So a connection is
