@@ -161,8 +161,8 @@ double limits_messages(const struct limit_result *l, uint32_t size)
 	for (uint32_t i = 0; i < l->sizes; i++)
 		if (l->message[i].size == size)
 			return l->message[i].per_s;
-	return size == SMALL ? l->raw_small_full_pps
-			     : 0; /* of atomics, whatever sizes are asked for */
+	/* Atomics have this size, whatever sizes are asked for. */
+	return size == SMALL ? l->raw_small_full_pps : 0;
 }
 
 /* The other end of the hand-over: returns every element. */

@@ -125,26 +125,34 @@ static int by_slot(struct carrier_socket *s, enum command what, struct command_r
 			       out);
 }
 
+/* 0: the caller has its turn, and unlocks at its end. */
+static int take_turn(struct carrier_socket *s, enum command what)
+{
+	int error = lock_for(s, what);
+
+	if (error != 0 || !__atomic_load_n(&s->gone, __ATOMIC_RELAXED))
+		return error;
+	pthread_mutex_unlock(&s->lock);
+	return ENODEV;
+}
+
 static int socket_command(struct carrier *c, enum command what, struct command_request *request,
 			  size_t request_bytes, struct command_reply *reply, size_t reply_bytes,
 			  const struct carrier_descriptors *in, struct carrier_descriptors *out)
 {
 	struct carrier_socket *s = socket_of(c);
-	int error = lock_for(s, what);
+	int error = take_turn(s, what);
 
 	if (error != 0)
 		return error;
-	error = ENODEV;
-	if (!__atomic_load_n(&s->gone, __ATOMIC_RELAXED)) {
-		reply->error = 0;
-		error = s->slots.bell < 0 || (in != NULL && in->count > 0)
-				? by_socket(s, what, request, request_bytes, reply, reply_bytes, in,
-					    out)
-				: by_slot(s, what, request, request_bytes, reply, reply_bytes, out);
-		/* ENODEV may also be the engine's answer: no device has the address of a CM id */
-		if (error == ENODEV && reply->error != ENODEV)
-			set_gone(s);
-	}
+	reply->error = 0;
+	if (s->slots.bell < 0 || (in != NULL && in->count > 0))
+		error = by_socket(s, what, request, request_bytes, reply, reply_bytes, in, out);
+	else
+		error = by_slot(s, what, request, request_bytes, reply, reply_bytes, out);
+	/* ENODEV may also be the engine's answer: no device has the address of a CM id */
+	if (error == ENODEV && reply->error != ENODEV)
+		set_gone(s);
 	pthread_mutex_unlock(&s->lock);
 	return error;
 }
@@ -153,17 +161,14 @@ static int socket_post(struct carrier *c, enum command what, struct command_requ
 		       size_t request_bytes)
 {
 	struct carrier_socket *s = socket_of(c);
-	int error = lock_for(s, what);
+	int error = take_turn(s, what);
 
 	if (error != 0)
 		return error;
-	error = ENODEV;
-	if (!__atomic_load_n(&s->gone, __ATOMIC_RELAXED)) {
-		message_address(request, what, request_bytes, ++s->sequence);
-		error = slots_put(&s->slots, request, request_bytes, SLOT_POSTED);
-		if (error == ENODEV)
-			set_gone(s);
-	}
+	message_address(request, what, request_bytes, ++s->sequence);
+	error = slots_put(&s->slots, request, request_bytes, SLOT_POSTED);
+	if (error == ENODEV)
+		set_gone(s);
 	pthread_mutex_unlock(&s->lock);
 	return error;
 }
@@ -180,11 +185,12 @@ static bool connection_ended(struct carrier_socket *s)
 	return ended;
 }
 
-/* A thread that waits for a reply asks this. */
+/* A thread that waits for a reply asks this. The caller holds the lock. */
 static bool reply_never_comes(void *argument)
 {
 	struct carrier_socket *s = argument;
 
+	message_skip_late(s->fd, s->sequence);
 	return __atomic_load_n(&s->c.page->closed, __ATOMIC_RELAXED) != 0 || connection_ended(s);
 }
 

@@ -282,6 +282,18 @@ int message_receive(int fd, enum command what, uint32_t sequence, int timeout_ms
 	return error;
 }
 
+void message_skip_late(int fd, uint32_t sequence)
+{
+	struct carrier_descriptors received = { 0 };
+	struct command_reply reply;
+	ssize_t n = recv(fd, &reply, sizeof(reply), MSG_PEEK | MSG_DONTWAIT);
+
+	if (n < (ssize_t)sizeof(reply) || reply.sequence == sequence)
+		return;
+	receive_reply(fd, &reply, sizeof(reply), &received, 0, true);
+	close_all(&received);
+}
+
 void message_address(struct command_request *request, enum command what, size_t octets,
 		     uint32_t sequence)
 {

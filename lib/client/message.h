@@ -36,6 +36,11 @@ int message_receive(int fd, enum command what, uint32_t sequence, int timeout_ms
 		    struct command_reply *reply, size_t reply_bytes,
 		    struct carrier_descriptors *out);
 /*
+ * Takes a reply that waits, unless it has this number, and closes its descriptors: its command timed
+ * out. Does not wait. The engine serves a connection only while no reply with descriptors waits there.
+ */
+void message_skip_late(int fd, uint32_t sequence);
+/*
  * What a reply of `received` octets says: 0, the engine's errno, or EPROTO for one that is too
  * short or of another version of the protocol.
  */

@@ -218,8 +218,8 @@ static int resolve_route(struct id *id, uint32_t timeout)
 	bool is_known;
 
 	pthread_mutex_lock(&cm_lock);
-	is_known = id->is_resolved;
-	id->is_resolved = false;
+	is_known = id->is_resolved && !id->asked_route;
+	id->asked_route = true;
 	pthread_mutex_unlock(&cm_lock);
 	return is_known ? POST(id->device, CM_RESOLVE_ROUTE, &request)
 			: COMMAND(id->device, CM_RESOLVE_ROUTE, &request, &reply);

@@ -135,7 +135,8 @@ static void process_established(struct id *id)
 	pthread_mutex_lock(&cm_lock);
 	id->is_connected = true;
 	pthread_mutex_unlock(&cm_lock);
-	if (qp != NULL && !is_datagram(id) && qp->state < IBV_QPS_RTS)
+	if (qp != NULL && !is_datagram(id) &&
+	    __atomic_load_n(&qp->state, __ATOMIC_RELAXED) < IBV_QPS_RTS)
 		id_qp_moves(qp, CM_QP_TO_RTS);
 }
 
@@ -191,10 +192,10 @@ static int process(struct event *e, const struct reply_cm_event *said)
 		take_parameters(e, said);
 		process_established(id);
 		break;
-	case RDMA_CM_EVENT_CONNECT_ERROR: /* the engine has moved the queue pair to ERR */
+	case RDMA_CM_EVENT_CONNECT_ERROR: /* the engine has moved the queue pair to ERR if it can */
 		take_parameters(e, said);
 		if (id->rdma.qp != NULL)
-			id_qp_moves(id->rdma.qp, CM_QP_ERR);
+			id_qp_moved_in_part(id->rdma.qp);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
 		take_parameters(e, said);

@@ -82,7 +82,8 @@ struct id {
 	 * What the program has heard of it, under cm_lock: the engine will not refuse what follows,
 	 * so nobody waits for its answer.
 	 */
-	bool is_resolved; /* ADDR_RESOLVED, and no rdma_resolve_route since */
+	bool is_resolved; /* ADDR_RESOLVED */
+	bool asked_route; /* rdma_resolve_route was called: it succeeds once */
 	bool is_connected; /* ESTABLISHED; final */
 	uint32_t delivered, acknowledged; /* events; equal counts are needed to destroy the id */
 	uint8_t responder_resources, initiator_depth;

@@ -345,3 +345,22 @@ Test(message, a_missing_reply_is_a_timeout, .init = make_pair)
 				      &reply.h, sizeof(reply), NULL, NULL),
 		     ETIMEDOUT);
 }
+
+/* Its command timed out. The engine serves no more of the connection while it waits with a descriptor. */
+Test(message, a_late_reply_is_taken_when_another_is_awaited, .init = make_pair)
+{
+	int file[2];
+	char octet;
+
+	cr_assert_eq(pipe(file), 0);
+	answer(3, 0, COMMAND_VERSION, file[1]);
+	close(file[1]);
+	message_skip_late(ours, 3);
+	cr_expect_gt(recv(ours, &octet, 1, MSG_PEEK | MSG_DONTWAIT), 0, "it is the one");
+	message_skip_late(ours, 4);
+	cr_expect_eq(recv(ours, &octet, 1, MSG_PEEK | MSG_DONTWAIT), -1);
+	cr_expect_eq(read(file[0], &octet, 1), 0, "its descriptor is closed");
+	message_skip_late(ours, 4); /* there is none */
+	close(engines);
+	message_skip_late(ours, 4);
+}

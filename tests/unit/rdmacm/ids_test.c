@@ -115,6 +115,26 @@ Test(ids, the_channel_is_readable_while_an_event_waits)
 	rdma_destroy_event_channel(channel);
 }
 
+/* The program takes the event of the address after it has asked for the route. */
+Test(ids, a_route_is_resolved_once)
+{
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_cm_id *id = open_id(channel, RDMA_PS_TCP);
+	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
+	struct sockaddr_in a;
+
+	cr_assert_eq(rdma_resolve_addr(id, NULL, address(&a, OWN_ADDRESS, 7), 2000), 0);
+	cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1, "no ADDR_RESOLVED");
+	cr_assert_eq(rdma_resolve_route(id, 2000), 0, "%s", strerror(errno));
+	pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	pass_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	errno = 0;
+	cr_expect_eq(rdma_resolve_route(id, 2000), -1);
+	cr_expect_eq(errno, EINVAL);
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(channel);
+}
+
 Test(ids, calls_of_an_id_without_a_channel_wait)
 {
 	struct rdma_cm_id *id = open_id(NULL, RDMA_PS_TCP);
