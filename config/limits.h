@@ -214,7 +214,7 @@
 #define LIMIT_CNP_US	  50u /* between congestion notifications of a queue pair */
 #define LIMIT_ACK_EVERY	  16u /* packets between acknowledgement requests in a long message */
 
-/* Recovery of lost packets, see lib/transport/requester/recovery.c. */
+/* Recovery of lost packets, see lib/transport/requester/{recovery,retry}.c. */
 #define LIMIT_REORDER	    40u /* places by which the network may change the order of packets, */
 #define LIMIT_REORDER_FIRST 4u /* ... and that it is thought to, until it was seen to do so */
 #define LIMIT_REORDER_US    40u /* ... or times, if a quarter of a round trip is shorter */
@@ -223,6 +223,7 @@
 	2000u /* before a gap is reported by a NAK to a peer that closes it by itself */
 #define LIMIT_PROBE_START_US  1000u /* silence before a probe while no round trip is known */
 #define LIMIT_PROBE_MIN_US    40u /* ... and at least */
+#define LIMIT_SILENCE_MS      250u /* to which a retry prolongs a shorter ACK timeout */
 #define LIMIT_PROBES_ALONE    3u /* after N without an answer nothing is on its way */
 #define LIMIT_PROBE_DOUBLINGS 12u /* of the wait for the next probe: the ACK timeout comes first */
 

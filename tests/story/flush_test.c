@@ -237,7 +237,7 @@ Test(flush, a_repetition_is_answered_again)
 	at(ms(5));
 	pass(a, "RC FLUSH", A_PSN);
 	lose(b, "RC READ RESPONSE ONLY", A_PSN);
-	at(ms(10));
+	at(ms(14)); /* the second timer is twice as long */
 	pass(a, "RC FLUSH", A_PSN);
 	cr_assert_eq(pass(b, "RC READ RESPONSE ONLY", A_PSN)->msn, 1);
 	expect_completion(a, 1, STATUS_SUCCESS);

@@ -4,7 +4,8 @@
 #include "transport/path.h"
 #include "transport/qp.h"
 
-#define TIMEOUT 4194304u /* ns: 4.096 us * 2^10 */
+#define TIMEOUT	  UINT64_C(4194304) /* ns: 4.096 us * 2^10 */
+#define ALL_TRIES (11 * TIMEOUT) /* with three retries: 1, 2, 4 and 4 timeouts */
 
 static struct path path;
 
@@ -167,9 +168,9 @@ Test(held, nobody_waits_for_turns_on_a_silent_path)
 	post(a, .wr_id = 2, .opcode = WORK_SEND, .length = 10);
 	cr_assert_eq(lose_all(TIMEOUT - us(200)), 0);
 	cr_assert(qp_is_held(a->q->core));
-	cr_assert_gt(lose_all(4 * (nanotime)TIMEOUT), 3);
+	cr_assert_gt(lose_all(ALL_TRIES), 3);
 	expect_no_completion(a);
-	lose_all(5 * (nanotime)TIMEOUT + ms(1));
+	lose_all(TIMEOUT + ALL_TRIES + ms(1));
 	expect_completion(a, 1, STATUS_RETRY_EXC_ERR);
 	expect_completion(a, 2, STATUS_WR_FLUSH_ERR);
 	cr_assert_eq(path.held, 1);
@@ -183,9 +184,9 @@ Test(held, its_retries_do_not_wait_for_turns_on_a_silent_path)
 	lose(a, "RC SEND ONLY", A_PSN);
 	path.flying = path.window;
 	path.held = 1;
-	lose_all(4 * (nanotime)TIMEOUT - us(200));
+	lose_all(ALL_TRIES - us(200));
 	expect_no_completion(a);
-	lose_all(4 * (nanotime)TIMEOUT + ms(1));
+	lose_all(ALL_TRIES + ms(1));
 	expect_completion(a, 1, STATUS_RETRY_EXC_ERR);
 }
 
@@ -199,7 +200,7 @@ Test(held, who_hears_others_waits_for_its_turn)
 	cr_assert_eq(lose_all(us(100)), 0);
 	for (uint32_t i = 1; i <= 20; i++) {
 		path.heard++;
-		cr_assert_eq(lose_all(i * (nanotime)TIMEOUT), 0);
+		cr_assert_eq(lose_all(i * TIMEOUT), 0);
 	}
 	cr_assert(qp_is_held(a->q->core));
 	expect_no_completion(a);
@@ -230,7 +231,7 @@ Test(held, who_is_not_answered_keeps_no_room)
 	begin(4);
 	fill();
 	window = path.window;
-	while (now < 3 * (nanotime)TIMEOUT) {
+	while (now < 3 * TIMEOUT) {
 		path.heard++;
 		path.answered = ms(1000) + now;
 		lose_all(now + us(100));

@@ -212,7 +212,7 @@ Test(modify, changes_in_an_outage_restore_no_retries)
 		cr_assert_eq(modify(a, QP_STATE_RTS, QP_ATTR_ACCESS_FLAGS, &with), 0);
 		cr_assert_eq(modify(a, QP_STATE_RTS, QP_ATTR_MIN_RNR_TIMER, &with), 0);
 		cr_assert_eq(modify(a, QP_STATE_RTS, QP_ATTR_RATE_LIMIT, &with), 0);
-		at(now + ms(5));
+		at(now + (ms(5) << tries));
 	}
 	expect_completion(a, 1, STATUS_RETRY_EXC_ERR);
 }
@@ -250,7 +250,7 @@ Test(modify, a_new_retry_count_takes_effect)
 	for (uint32_t tries = 0; tries < 2; tries++) {
 		expect_no_completion(a);
 		lose(a, "RC SEND ONLY", A_PSN);
-		at(now + ms(5));
+		at(now + (ms(5) << tries));
 	}
 	expect_completion(a, 1, STATUS_RETRY_EXC_ERR);
 }

@@ -5,6 +5,12 @@
 
 #define TIMEOUT us(4195) /* slightly more than 4.096 us * 2^10 = 4.194304 ms */
 
+/* What the timer waits for after so many tries without an answer. */
+static nanotime timeout_after(uint32_t tries)
+{
+	return tries == 0 ? TIMEOUT : tries == 1 ? 2 * TIMEOUT : 4 * TIMEOUT;
+}
+
 /* protocol-map 103, 105 */
 Test(retry, a_retry_comes_at_the_timeout_and_not_before)
 {
@@ -18,6 +24,30 @@ Test(retry, a_retry_comes_at_the_timeout_and_not_before)
 	pass(a, "RC SEND ONLY", A_PSN);
 	pass_ack(b, A_PSN, 1);
 	expect_completion(a, 1, STATUS_SUCCESS);
+}
+
+/*
+ * protocol-map 103: each retry waits twice as long as the one before, but no longer than four
+ * timeouts, so that a peer whose host has no processor for half a second is not given up.
+ */
+Test(retry, a_silent_peer_gets_more_time_with_each_retry)
+{
+	story(.retry_cnt = 7);
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	post_receive(b, 1, 10);
+	for (uint32_t tries = 0; tries < 7; tries++) {
+		lose(a, "RC SEND ONLY", A_PSN);
+		at(now + timeout_after(tries) - us(10));
+		expect_silence(a);
+		at(now + us(10));
+	}
+	pass(a, "RC SEND ONLY", A_PSN);
+	pass_ack(b, A_PSN, 1);
+	expect_completion(a, 1, STATUS_SUCCESS);
+	post(a, .wr_id = 2, .opcode = WORK_RDMA_WRITE, .length = 10);
+	lose(a, "RC WRITE ONLY", A_PSN + 1);
+	at(now + TIMEOUT); /* the peer answered: one timeout again */
+	pass(a, "RC WRITE ONLY", A_PSN + 1);
 }
 
 /*
@@ -87,7 +117,7 @@ Test(retry, retry_cnt_times_and_no_more)
 		expect_no_completion(a);
 		lose(a, "RC SEND ONLY", A_PSN);
 		lose(a, "RC SEND ONLY", A_PSN + 1);
-		at(now + TIMEOUT);
+		at(now + timeout_after(tries));
 	}
 	expect_silence(a);
 	expect_completion(a, 1, STATUS_RETRY_EXC_ERR);
@@ -112,7 +142,7 @@ Test(retry, seven_is_not_for_ever)
 	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
 	for (uint32_t tries = 0; tries < 8; tries++) {
 		lose(a, "RC SEND ONLY", A_PSN);
-		at(now + TIMEOUT);
+		at(now + timeout_after(tries));
 	}
 	expect_completion(a, 1, STATUS_RETRY_EXC_ERR);
 }
@@ -243,7 +273,7 @@ Test(retry, naks_without_progress_exhaust_the_retries)
 	for (uint32_t i = 0; i < 3 && qp_state(a->q->core) == QP_STATE_RTS; i++) {
 		lose(a, "RC SEND ONLY", A_PSN);
 		inject(a, OPB_ACK, A_PSN, .syndrome = SYNDROME_NAK_SEQUENCE);
-		at(now + TIMEOUT);
+		at(now + timeout_after(i));
 	}
 	expect_completion(a, 1, STATUS_RETRY_EXC_ERR);
 }
@@ -276,7 +306,7 @@ Test(retry, after_progress_there_are_retry_cnt_again)
 	at(now + TIMEOUT);
 	lose(a, "RC SEND ONLY", A_PSN + 1);
 	expect_no_completion(a);
-	at(now + TIMEOUT);
+	at(now + timeout_after(1));
 	expect_completion(a, 2, STATUS_RETRY_EXC_ERR);
 }
 

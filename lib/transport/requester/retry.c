@@ -6,7 +6,8 @@
  * in flight, restarts with every forward progress, and stops when nothing is left or an RNR wait
  * begins. A packet that the port refuses is not in flight, so a port that refuses for long takes no
  * retries. When the timer fires, all packets in flight are sent again, which takes one of retry_cnt
- * retries. Only forward progress (IBTA 9.9.2.1) and a new retry_cnt restore them. 7 means seven.
+ * retries. Only forward progress (IBTA 9.9.2.1) and a new retry_cnt restore them. 7 means seven. Each
+ * retry without progress waits longer than the one before.
  * Losses that are found without the timer (recovery.c) take none.
  *
  * An RNR wait holds back everything until the time that the peer named has passed; nothing shortens
@@ -19,6 +20,7 @@
 #include <assert.h>
 
 #include "base/bits.h"
+#include "config/limits.h"
 #include "transport/events.h"
 #include "transport/qp.h"
 #include "transport/requester/flight.h"
@@ -29,7 +31,9 @@
 #include "wire/opcode.h"
 
 #define RNR_RETRY_FOREVER 7
-#define TIMEOUT_MOST	  4u /* an ACK timeout takes so many times as long at most (IBTA 9.7.6.1.3) */
+#define TIMEOUT_DOUBLED \
+	2u /* times: an ACK timeout takes four times as long at most (IBTA 9.7.6.1.3) */
+#define TIMEOUT_MOST (1u << TIMEOUT_DOUBLED)
 
 void retry_reset(struct qp *qp)
 {
@@ -51,6 +55,22 @@ void retry_reset(struct qp *qp)
 }
 
 /*
+ * A host that is short of processors, or a virtual machine that waits for one, answers nobody for
+ * half a second. That is as long as retry_cnt 7 lasts with the timeout of 67 ms that many programs
+ * have. So each retry waits twice as long as the one before, but a timer of more than
+ * LIMIT_SILENCE_MS is the program's own.
+ */
+static nanotime least_wait(const struct qp *qp)
+{
+	const struct requester *r = &qp->req;
+	unsigned int tried = qp->attr.retry_cnt - r->retries;
+
+	assert(r->retries <= qp->attr.retry_cnt && "only progress restores them");
+	return MAX_OF(r->timeout, MIN_OF(r->timeout << MIN_OF(tried, TIMEOUT_DOUBLED),
+					 LIMIT_SILENCE_MS * TIME_MS));
+}
+
+/*
  * A timer shorter than the round trip would repeat everything again and again, and Karn's rule
  * would leave no sample to tell so. IBTA 9.7.6.1.3 lets a requester detect a timeout late.
  */
@@ -61,7 +81,7 @@ static nanotime timer_from(const struct qp *qp, nanotime now)
 	assert(now != TIME_NEVER);
 	if (least == TIME_NEVER)
 		return TIME_NEVER;
-	return now + MIN_OF(MAX_OF(least, trip), TIMEOUT_MOST * least);
+	return now + MIN_OF(MAX_OF(least_wait(qp), trip), TIMEOUT_MOST * least);
 }
 
 void retry_started(struct qp *qp, nanotime now)

@@ -62,6 +62,15 @@ Test(retry, timeout_exponents)
 	}
 }
 
+/* With timeout 14, 67 ms: each try waits twice as long as the one before, but no longer than 250 ms. */
+static nanotime given_up_after(uint32_t retries)
+{
+	static const nanotime ms[8] = { 0, 0, 250, 500, 750, 1000, 1250, 1500 };
+	const nanotime once = UINT64_C(4096) << 14;
+
+	return retries == 0 ? once : 3 * once + ms[retries] * TIME_MS;
+}
+
 Test(retry, retry_count_is_exact)
 {
 	for (uint8_t n = 0; n <= 7; n++) {
@@ -73,7 +82,7 @@ Test(retry, retry_count_is_exact)
 		pair_post(&pair, &pair.a, WORK_RDMA_WRITE, 0, 0, 8, 0);
 		pair_until(&pair, &pair.a, 3, 100);
 		cr_assert_eq(pair.seen, 3u * (n + 1u), "retry_cnt %u: %u packets", n, pair.seen);
-		cr_assert_eq(pair.now, (n + 1u) * (UINT64_C(4096) << 14));
+		cr_assert_eq(pair.now, given_up_after(n));
 		cr_assert_eq(pair.a.done_count, 3, "one each, signalled or not");
 		cr_assert_eq(pair.a.done[0].status, STATUS_RETRY_EXC_ERR);
 		cr_assert_eq(pair.a.done[0].vendor_err, REASON_RETRIES_EXHAUSTED);
@@ -81,6 +90,31 @@ Test(retry, retry_count_is_exact)
 		cr_assert_eq(pair.a.done[2].status, STATUS_WR_FLUSH_ERR);
 		cr_assert(pair.a.events & QP_EVENT_ENTERED_ERR);
 		if (n != 7)
+			pair_close(&pair);
+	}
+}
+
+/* A timer of more than 250 ms is the program's own: what it waits for is as long each time. */
+Test(retry, long_timeouts_are_not_prolonged)
+{
+	static const struct {
+		uint8_t timeout;
+		nanotime given_up; /* with two retries */
+	} row[] = { { 15, 134217728 + 2 * UINT64_C(250000000) },
+		    { 16, 3 * UINT64_C(268435456) },
+		    { 20, 3 * UINT64_C(4294967296) },
+		    { 31, 3 * (UINT64_C(4096) << 31) } };
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		o.retry_cnt = 2;
+		o.timeout = row[i].timeout;
+		pair_init(&pair, &o);
+		pair.pass = lose_all;
+		pair_post(&pair, &pair.a, WORK_RDMA_WRITE, 0, 0, 8, 0);
+		pair_until(&pair, &pair.a, 1, 100);
+		cr_expect_eq(pair.now, row[i].given_up, "timeout %u: %lu", row[i].timeout,
+			     pair.now);
+		if (row[i].timeout != 31)
 			pair_close(&pair);
 	}
 }
