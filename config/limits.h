@@ -223,9 +223,9 @@
 	2000u /* before a gap is reported by a NAK to a peer that closes it by itself */
 #define LIMIT_PROBE_START_US  1000u /* silence before a probe while no round trip is known */
 #define LIMIT_PROBE_MIN_US    40u /* ... and at least */
-#define LIMIT_SILENCE_MS      250u /* to which a retry prolongs a shorter ACK timeout */
 #define LIMIT_PROBES_ALONE    3u /* after N without an answer nothing is on its way */
 #define LIMIT_PROBE_DOUBLINGS 12u /* of the wait for the next probe: the ACK timeout comes first */
+#define LIMIT_SILENCE_MS      250u /* to which a retry prolongs a shorter ACK timeout */
 
 /* Paths: the way to one peer, of one lcore. */
 #define LIMIT_PATHS	    4096u /* of one lcore; queue pairs of further peers know no round trip */

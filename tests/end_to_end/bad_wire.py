@@ -53,7 +53,7 @@ def pingpong_that_loses(rig):
 def lossy_rig(build, what):
     """Two engines on a cable; frames that engine b sends and receives pass net_impair.
 
-    The programs give up half a second after the last answer, so engines and programs come before what runs beside.
+    The programs give up 1.7 s after the last answer, so engines and programs come before what runs beside.
     """
     rig = rigs.two_namespaces(build, favoured=True)
     rig.veth("wire", 4200)

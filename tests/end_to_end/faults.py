@@ -18,8 +18,8 @@ from rig import ADDRESS, Failure, Process, case_of, wait_until, wakes
 CASES = []
 case = case_of(CASES)
 
-# perftest's --qp-timeout: gives up after 2 s without an answer. With 14, half a second, a program gave up on a busy
-# machine before its traffic was to be cut.
+# perftest's --qp-timeout: gives up after 2 s without an answer. With 14, then half a second, a program gave up on a
+# busy machine before its traffic was to be cut.
 SOON = "16"
 
 

@@ -32,7 +32,7 @@ CALM_CLOCK = "tests/end_to_end/libcalm-clock.so"
 PERFTEST = re.compile(r"(ib|raw_ethernet)_\w*(bw|lat)$")
 
 
-# How nice a process is that comes before what runs beside the test: one that must not wait for half a second,
+# How nice a process is that comes before what runs beside the test: one that must not wait for 1.7 s,
 # because then a program gives up, or one whose share of a processor is measured.
 FAVOUR = "-10"
 
@@ -493,7 +493,7 @@ RIGS = {
     "vlan4200": lambda build: veth(build, 4200, ["--vlan", "7"]),
     "tap1500": tap,
     "hugepages": huge_pages,
-    # each lcore has one processor only, and ibv_rc_pingpong gives up when an lcore waits for it for half a second
+    # each lcore has one processor only, and ibv_rc_pingpong gives up when an lcore waits for it for 1.7 s
     "lcores": lambda build: same_host(build, ["-l", "0,1"], favoured=True),
     "lcores4200": lambda build: veth(build, 4200, eal=["-l", "0,1"], favoured=True),
 }

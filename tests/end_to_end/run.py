@@ -191,7 +191,7 @@ def work_on(places, numbers, report, build):
 
 
 # Their engine's lcores take turns with the programs on all processors, and ibv_rc_pingpong gives up when one of
-# them waits for half a second.
+# them waits for 1.7 s.
 ALONE = {"lcores", "lcores4200"}
 
 

@@ -10,7 +10,8 @@ Ratios are made within a round, because the machine's speed changes from minute 
 of the rounds is printed. Then 1 % of frames reordered by up to 32 places, and two engines on
 net_af_packet over veth, where nothing is dropped on purpose; both with the share of packets that were
 sent again. What is aimed at stands in brackets. A round is 28 programs of 2 s (1 s
-with --quick; over veth about twice as long) and 5 of 90 s at most (30 s), with engines that start 7 times. Exit status 1 if a program failed.
+with --quick; over veth about twice as long) and 5 of 90 s at most (30 s), with engines that start 7
+times. Exit status 1 if a program failed.
 """
 
 import argparse

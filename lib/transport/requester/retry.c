@@ -6,9 +6,9 @@
  * in flight, restarts with every forward progress, and stops when nothing is left or an RNR wait
  * begins. A packet that the port refuses is not in flight, so a port that refuses for long takes no
  * retries. When the timer fires, all packets in flight are sent again, which takes one of retry_cnt
- * retries. Only forward progress (IBTA 9.9.2.1) and a new retry_cnt restore them. 7 means seven. Each
- * retry without progress waits longer than the one before.
- * Losses that are found without the timer (recovery.c) take none.
+ * retries. Only forward progress (IBTA 9.9.2.1) and a new retry_cnt restore them. 7 means seven.
+ * Losses that are found without the timer (recovery.c) take none. A retry without progress waits
+ * longer than the one before.
  *
  * An RNR wait holds back everything until the time that the peer named has passed; nothing shortens
  * it. It takes one of rnr_retry retries; 7 means for ever (IBTA 9.7.5.2.8).
@@ -31,9 +31,8 @@
 #include "wire/opcode.h"
 
 #define RNR_RETRY_FOREVER 7
-#define TIMEOUT_DOUBLED \
-	2u /* times: an ACK timeout takes four times as long at most (IBTA 9.7.6.1.3) */
-#define TIMEOUT_MOST (1u << TIMEOUT_DOUBLED)
+#define TIMEOUT_DOUBLINGS 2u
+#define TIMEOUT_MOST	  (1u << TIMEOUT_DOUBLINGS) /* times as long at most (IBTA 9.7.6.1.3) */
 
 void retry_reset(struct qp *qp)
 {
@@ -55,10 +54,10 @@ void retry_reset(struct qp *qp)
 }
 
 /*
- * A host that is short of processors, or a virtual machine that waits for one, answers nobody for
- * half a second. That is as long as retry_cnt 7 lasts with the timeout of 67 ms that many programs
- * have. So each retry waits twice as long as the one before, but a timer of more than
- * LIMIT_SILENCE_MS is the program's own.
+ * A host that is short of processors, or a virtual machine that waits for one, may answer nobody
+ * for half a second. Eight equal tries of 67 ms, which many programs ask for, would be over by
+ * then. So each retry waits twice as long as the one before, up to TIMEOUT_MOST timeouts and to
+ * LIMIT_SILENCE_MS. A timeout of more than that stays as the program asked for it.
  */
 static nanotime least_wait(const struct qp *qp)
 {
@@ -66,7 +65,7 @@ static nanotime least_wait(const struct qp *qp)
 	unsigned int tried = qp->attr.retry_cnt - r->retries;
 
 	assert(r->retries <= qp->attr.retry_cnt && "only progress restores them");
-	return MAX_OF(r->timeout, MIN_OF(r->timeout << MIN_OF(tried, TIMEOUT_DOUBLED),
+	return MAX_OF(r->timeout, MIN_OF(r->timeout << MIN_OF(tried, TIMEOUT_DOUBLINGS),
 					 LIMIT_SILENCE_MS * TIME_MS));
 }
 

@@ -345,8 +345,8 @@ Test(scenario, a_queue_too_short_to_show_in_delay, .timeout = 240)
 }
 
 /*
- * Each of them gives up after eight tries: 1, 2, and six times 4 timeouts of 4.2 ms. A path that lets one packet go at a time must not
- * make them give up one after the other.
+ * Each of them gives up after eight tries: 1, 2, and six times 4 timeouts of 4.2 ms. A path that
+ * lets one packet go at a time must not make them give up one after the other.
  */
 Test(scenario, all_find_out_together_that_a_peer_is_gone, .timeout = 240)
 {

@@ -16,7 +16,7 @@
 /*
  * Local ACK Timeouts. Nothing is lost inside an engine, but an lcore or mover that gets no
  * processor answers late. So the retries of an ordinary queue pair here last 8.6 s. The other
- * value, for a queue pair that is to find out that nobody answers, makes them last half a second.
+ * value, for a queue pair that is to find out that nobody answers, makes them last 1.7 s.
  */
 #define PATIENT_TIMEOUT	  18
 #define IMPATIENT_TIMEOUT 14
