@@ -11,11 +11,16 @@
 #include "lcore/inner_ip.h"
 #include "lcore/moving/lent.h"
 
-static uint32_t gather_direct(uint8_t *to, const struct span_list *g, uint32_t sum)
+/* At least one span. */
+static uint32_t gather_direct(uint8_t *frame, size_t l3, size_t n, const struct span_list *g)
 {
-	for (uint32_t i = 0; i < g->count; i++) {
-		sum = icrc_copy(sum, to, g->span[i].direct, g->span[i].length);
-		to += g->span[i].length;
+	const struct span *span = &g->span[0];
+	uint32_t sum = icrc_begin_copy(frame + l3, n - l3, frame + n, span->direct, span->length);
+
+	for (uint32_t i = 1; i < g->count; i++) {
+		n += span->length;
+		span = &g->span[i];
+		sum = icrc_copy(sum, frame + n, span->direct, span->length);
 	}
 	return sum;
 }
@@ -108,11 +113,13 @@ void frame_fill_other(struct lcore *l, struct staged_frame *s, const struct flow
 		seal_filled(s, flow);
 		return;
 	}
-	sum = icrc_begin(frame + flow->l3, n - flow->l3);
 	if (p->payload != NULL)
-		sum = icrc_copy(sum, frame + n, p->payload, p->payload_length);
+		sum = icrc_begin_copy(frame + flow->l3, n - flow->l3, frame + n, p->payload,
+				      p->payload_length);
 	else if (p->payload_length > 0)
-		sum = gather_direct(frame + n, &l->gather, sum);
+		sum = gather_direct(frame, flow->l3, n, &l->gather);
+	else
+		sum = icrc_begin(frame + flow->l3, n - flow->l3);
 	frame_finish(s, packet_seal_summed(frame, flow, n, p->payload_length, sum));
 }
 

@@ -61,7 +61,7 @@ static inline void masked_copy(uint8_t *to, const uint8_t *from, const uint8_t *
  */
 static inline uint32_t sum_octets(uint32_t sum, const void *octets, size_t length)
 {
-	if (length >= FOLD_ADD_LEAST && fold_is_faster())
+	if (length >= FOLD_LEAST && fold_works())
 		return fold_add(sum, octets, length);
 	sum = crc32_gzip_refl(sum, octets, length);
 #ifdef __x86_64__
@@ -93,12 +93,13 @@ uint32_t icrc_begin_anywhere(const uint8_t *l3, size_t header_length)
 /* Apart from icrc_begin(), because it needs a stack frame. */
 static __attribute__((noinline)) uint32_t begin_long(const uint8_t *l3, size_t n)
 {
+	size_t headers = l3[0] >> 4 == 6 ? IPV6_HEADERS : IPV4_HEADERS;
+
 	if (!short_sum_works())
 		return icrc_begin_anywhere(l3, n);
-	if (l3[0] >> 4 == 6)
-		return sum_octets(short_sum_ipv6(l3, IPV6_HEADERS), l3 + IPV6_HEADERS,
-				  n - IPV6_HEADERS);
-	return sum_octets(short_sum_ipv4(l3, IPV4_HEADERS), l3 + IPV4_HEADERS, n - IPV4_HEADERS);
+	if (n >= headers + FOLD_LEAST && fold_works())
+		return fold_headers_add(l3, headers, l3 + headers, n - headers);
+	return sum_octets(icrc_begin(l3, headers), l3 + headers, n - headers);
 }
 
 uint32_t icrc_begin(const uint8_t *l3, size_t header_length)
@@ -116,8 +117,16 @@ uint32_t icrc_add(uint32_t sum, const void *octets, size_t length)
 
 uint32_t icrc_copy(uint32_t sum, void *to, const void *from, size_t length)
 {
-	if (length >= FOLD_LEAST && fold_is_faster())
+	if (length >= FOLD_LEAST && fold_works())
 		return fold_copy(sum, to, from, length);
 	memcpy(to, from, length);
 	return sum_octets(sum, from, length);
+}
+
+uint32_t icrc_begin_copy(const uint8_t *l3, size_t header_length, void *to, const void *from,
+			 size_t length)
+{
+	if (length >= FOLD_LEAST && header_length <= SHORT_SUM_MOST && fold_works())
+		return fold_headers_copy(l3, header_length, to, from, length);
+	return icrc_copy(icrc_begin(l3, header_length), to, from, length);
 }

@@ -31,6 +31,10 @@ uint32_t icrc_add(uint32_t sum, const void *octets, size_t length);
 /* Copies, and continues the sum over the copied octets. The areas do not overlap. */
 uint32_t icrc_copy(uint32_t sum, void *to, const void *from, size_t length);
 
+/* icrc_begin(), and then icrc_copy(). */
+uint32_t icrc_begin_copy(const uint8_t *l3, size_t header_length, void *to, const void *from,
+			 size_t length);
+
 /*
  * Copies up to COPY_SHORT octets inline, as two copies that may overlap. Used for what follows the
  * headers of a short frame.

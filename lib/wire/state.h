@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The state of a CRC-32 that is made with carry-less multiplications, in the registers of processors with AVX and
+ * PCLMULQDQ (fold.c, short_sum.c).
+ *
+ * The octets are the coefficients of a polynomial over bits, and the sum is its remainder modulo P. The state
+ * is a polynomial of 128 bits with the same remainder as all octets so far. Multiplied by x^8n, which
+ * moves it over the next n octets, it is added to them; multiplications of 64 by 64 bits with x^k mod P
+ * do that and reduce it to its width (Gopal and others, "Fast CRC Computation for Generic Polynomials Using
+ * PCLMULQDQ Instruction", Intel 2009). Bits are reflected.
+ */
+#ifndef WIRE_STATE_H
+#define WIRE_STATE_H
+
+#ifdef __x86_64__
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <immintrin.h>
+
+#define STATE_OCTETS 16u
+#define STATE_INLINE static inline __attribute__((always_inline, target("avx,pclmul")))
+
+/*
+ * [n]: x^(8n - 32) mod P. Over n octets the lower half of a state is multiplied by [n + 8], and the upper one, which
+ * is nearer to them, by [n].
+ */
+static const uint64_t state_power[8 + STATE_OCTETS + 1] = {
+	0x0b66b1fa6, 0x03f036dc2, 0x1ae24a6b0, 0x0cacf972a, 0x100000000, 0x001000000, 0x000010000,
+	0x000000100, 0x1db710640, 0x077073096, 0x1c26a3700, 0x1dab36c76, 0x163cd6124, 0x03d6029b0,
+	0x1102dd5e4, 0x0a6770bb4, 0x0ccaa009e, 0x1cc0a1202, 0x0efc26b3e, 0x0c18edfc0, 0x140d44a2e,
+	0x106e7dfc4, 0x09d0fe176, 0x0b9fbdbe8, 0x1751997d0,
+};
+
+/* Read from [n] on: a mask that leaves the last n octets of 16. */
+static const uint8_t state_last_octets[2 * STATE_OCTETS] = {
+	[STATE_OCTETS... 2 * STATE_OCTETS - 1] = 0xff,
+};
+
+STATE_INLINE __m128i state_load(const uint8_t *from)
+{
+	return _mm_loadu_si128((const __m128i *)from);
+}
+
+/* The state moves over `octets`, at most 16, which are the last ones of `next`; the others of `next` are zero. */
+STATE_INLINE __m128i state_over(__m128i state, size_t octets, __m128i next)
+{
+	__m128i by_low = _mm_loadl_epi64((const __m128i *)&state_power[octets + 8]);
+	__m128i by_high = _mm_loadl_epi64((const __m128i *)&state_power[octets]);
+	__m128i low = _mm_clmulepi64_si128(state, by_low, 0x00);
+	__m128i high = _mm_clmulepi64_si128(state, by_high, 0x01);
+
+	return _mm_xor_si128(_mm_xor_si128(low, high), next);
+}
+
+/* ... over the last `left` octets before `end`, 1 to 16. The 16 octets before `end` can be read. */
+STATE_INLINE __m128i state_over_last(__m128i state, size_t left, const uint8_t *end)
+{
+	__m128i mask = state_load(state_last_octets + left);
+
+	return state_over(state, left, _mm_and_si128(state_load(end - STATE_OCTETS), mask));
+}
+
+/*
+ * The sum: the remainder modulo P of the state times x^32, inverted. Two steps of 32 bits, and then Barrett's
+ * reduction. Ones were added to the first four octets, because a sum begins with them.
+ */
+STATE_INLINE uint32_t state_sum(__m128i state)
+{
+	const __m128i even = _mm_setr_epi32(-1, 0, -1, 0);
+	const __m128i by =
+		_mm_set_epi64x(INT64_C(0x163cd6124), INT64_C(0x0ccaa009e)); /* x^64, x^96 */
+	const __m128i p =
+		_mm_set_epi64x(INT64_C(0x1f7011641), INT64_C(0x1db710641)); /* x^64 / P, P */
+	__m128i t;
+
+	t = _mm_clmulepi64_si128(state, by, 0x00);
+	state = _mm_xor_si128(_mm_srli_si128(state, 8), t);
+	t = _mm_clmulepi64_si128(_mm_and_si128(state, even), by, 0x10);
+	state = _mm_xor_si128(_mm_srli_si128(state, 4), t);
+	t = _mm_clmulepi64_si128(_mm_and_si128(state, even), p, 0x10);
+	t = _mm_clmulepi64_si128(_mm_and_si128(t, even), p, 0x00);
+	return ~(uint32_t)_mm_extract_epi32(_mm_xor_si128(state, t), 1);
+}
+
+#endif
+#endif
