@@ -14,6 +14,7 @@
 #include "wire/encode.h"
 #include "wire/header.h"
 #include "wire/icrc.h"
+#include "wire/opcode.h"
 
 static inline void frame_finish(struct staged_frame *s, size_t octets)
 {
@@ -111,6 +112,42 @@ static inline void frame_build_packet(struct lcore *l, struct engine_qp *q, stru
 		return;
 	}
 	frame_fill(l, s, flow);
+}
+
+/* Whether frames of packets like it (qp_next_alike) can be made from it. */
+static inline bool frame_is_pattern(const struct staged_frame *s)
+{
+	return opcode_is_middle(s->packet.opcode) && s->sealed && !s->failed && s->summed &&
+	       s->flow_state != FLOW_BY_HANDLE;
+}
+
+/* A packet like that of *before, as qp_next_alike() found it, in a new buffer. */
+static inline void frame_build_alike(struct engine_qp *q, struct staged_frame *s,
+				     const struct staged_frame *before,
+				     const struct icrc_pattern *pattern, const uint8_t *payload)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
+	const struct flow *flow = &q->flow;
+	struct packet *p = &s->packet;
+	size_t n = before->header_length;
+	uint32_t sum;
+
+	static_assert(offsetof(struct packet, sender) == 64, "a middle has nothing behind them");
+	memcpy(p, &before->packet, offsetof(struct packet, sender));
+	p->psn = (before->packet.psn + 1) & 0xffffff;
+	p->ack_req = false;
+	p->sender = 0;
+	frame_begin(q, s);
+	s->loop = before->loop;
+	s->summed = true;
+	s->l3 = before->l3;
+	s->header_length = before->header_length;
+	s->port_by_qpns = before->port_by_qpns;
+	packet_encode_alike(frame, rte_pktmbuf_mtod(before->mbuf, const uint8_t *), flow->length,
+			    p->psn);
+	sum = icrc_pattern_copy(pattern, frame + flow->l3, n - flow->l3, frame + n, payload,
+				p->payload_length);
+	frame_finish(s, packet_seal_summed(frame, flow, n, p->payload_length, sum));
 }
 
 /*

@@ -71,6 +71,34 @@ static void count_unusual(struct lcore *l, struct engine_qp *q, const struct pac
 	l->stats.cnps_sent += p->opcode == OPCODE_CNP;
 }
 
+/* The middle of a large message: packets like the one that was staged last, at most `most`. Returns how many. */
+static uint32_t turn_goes_on(struct lcore *l, struct engine_qp *q, uint32_t most, nanotime now)
+{
+	const struct staged_frame *before = &l->stage[l->staged - 1];
+	const uint8_t *payload;
+	struct icrc_pattern pattern;
+	uint32_t n;
+
+	stage_switch(l->stages, STAGE_TRANSPORT);
+	n = qp_next_alike(q->core, &before->packet, &l->keys, MIN_OF(most, l->blank_count), now,
+			  &l->gather);
+	if (n == 0)
+		return 0;
+	stage_switch(l->stages, STAGE_COPY_SUM);
+	pattern = icrc_pattern(rte_pktmbuf_mtod_offset(before->mbuf, const uint8_t *, before->l3),
+			       before->header_length - before->l3);
+	payload = l->gather.span[0].direct;
+	for (uint32_t i = 0; i < n; i++, before++) {
+		struct staged_frame *s = &l->stage[l->staged++];
+
+		s->mbuf = blank_take(l);
+		frame_build_alike(q, s, before, &pattern, payload);
+		payload += before->packet.payload_length;
+	}
+	q->sent += n;
+	return n;
+}
+
 /* One turn of a queue pair, which leaves the list if it has no more. Returns the packets staged. */
 static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 {
@@ -95,8 +123,10 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 			if (unlikely(s->packet.again || s->packet.opcode == OPCODE_CNP))
 				count_unusual(l, q, &s->packet);
 			frame_build(l, q, s);
-			stage_switch(l->stages, STAGE_TX);
 			l->staged++;
+			if (frame_is_pattern(s))
+				n += turn_goes_on(l, q, most - n - 1, now);
+			stage_switch(l->stages, STAGE_TX);
 			continue;
 		case NEXT_NOT_BEFORE:
 			wheel_set(&l->wheel, q, not_before);

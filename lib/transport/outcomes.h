@@ -85,6 +85,15 @@ enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nan
 				struct packet *p, struct span_list *gather, nanotime *not_before);
 
 /*
+ * How many packets follow *before that differ from it in PSN and payload alone, and do not ask for an acknowledgement:
+ * at most `most`. *before: the packet that qp_next_packet() or this function made last, with no event since then. The
+ * core has counted them as sent. Their payloads are one direct span in *gather, one path MTU for each. 0: *before is not
+ * in the middle of a message, or what is next needs qp_next_packet().
+ */
+uint32_t qp_next_alike(struct qp *qp, const struct packet *before, const struct key_table *keys,
+		       uint32_t most, nanotime now, struct span_list *gather);
+
+/*
  * After NEXT_HELD the queue pair waits for its path, which other queue pairs may share. It waits
  * for no timer, and replies are sent as ever. The caller keeps the waiting queue pairs in order,
  * and resumes the first ones when qp_may_resume() says so: at qp_resumes_at() at the latest.

@@ -6,6 +6,12 @@
 #include "wire/header.h"
 #include "wire/opcode.h"
 
+/* Octets: all headers and some of the payload, so that the length is known when it is compiled. */
+#define ALIKE_COPY 96u
+
+static_assert(ENVELOPE_MAX + BTH_LENGTH + XRCETH_LENGTH <= ALIKE_COPY,
+	      "of the middle of a message");
+
 static inline size_t pad_of(size_t payload_length)
 {
 	return -payload_length & 3;
@@ -151,6 +157,12 @@ size_t packet_encode(uint8_t *frame, const struct flow *flow, const struct packe
 	headers = BTH_LENGTH + put_extended_headers(put_bth(frame + flow->length, p, pad), p);
 	put_lengths(frame, flow, UDP_LENGTH + headers + tail, identification);
 	return flow->length + headers;
+}
+
+void packet_encode_alike(uint8_t *frame, const uint8_t *before, size_t flow_length, uint32_t psn)
+{
+	memcpy(frame, before, ALIKE_COPY);
+	store_be32(frame + flow_length + BTH_ACK, psn & 0xffffff);
 }
 
 size_t packet_seal(uint8_t *frame, const struct flow *flow, size_t header_length,

@@ -26,6 +26,13 @@
 size_t packet_encode(uint8_t *frame, const struct flow *flow, const struct packet *p,
 		     uint16_t identification);
 
+/*
+ * The same headers as those of the frame `before`, but for the PSN. The packet does not ask for an acknowledgement. `flow_length`:
+ * octets of the envelope. The payload is as long as that of `before`, and at least 256 octets. The identification is the same,
+ * too: no router divides the frame (RFC 6864 4.1).
+ */
+void packet_encode_alike(uint8_t *frame, const uint8_t *before, size_t flow_length, uint32_t psn);
+
 /* Writes the pad octets (zero) and the ICRC after the payload. Returns the length of the frame. */
 size_t packet_seal(uint8_t *frame, const struct flow *flow, size_t header_length,
 		   size_t payload_length);

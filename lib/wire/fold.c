@@ -24,9 +24,14 @@ static inline TARGET __m128i behind_sum(uint32_t sum)
 	return _mm_cvtsi32_si128((int)~sum);
 }
 
+static inline TARGET __m128i behind_state(__m128i state)
+{
+	return state_over(state, STATE_OCTETS, _mm_setzero_si128());
+}
+
 static inline TARGET __m128i behind_headers(const uint8_t *l3, size_t header_length)
 {
-	return state_over(short_state(l3, header_length), STATE_OCTETS, _mm_setzero_si128());
+	return behind_state(short_state(l3, header_length));
 }
 
 static inline TARGET uint32_t add(__m128i first, const void *octets, size_t length)
@@ -60,6 +65,20 @@ TARGET uint32_t fold_headers_copy(const uint8_t *l3, size_t header_length, void 
 				  const void *from, size_t length)
 {
 	return copy(behind_headers(l3, header_length), to, from, length);
+}
+
+TARGET void fold_headers_state(const uint8_t *l3, size_t header_length, uint8_t state[16])
+{
+	_mm_storeu_si128((__m128i *)state, short_state(l3, header_length));
+}
+
+/* The last octets of the headers are those of the state, which has moved over nothing since. */
+TARGET uint32_t fold_state_copy(const uint8_t state[16], uint32_t change, void *to,
+				const void *from, size_t length)
+{
+	__m128i changed = _mm_xor_si128(state_load(state), _mm_setr_epi32(0, 0, 0, (int)change));
+
+	return copy(behind_state(changed), to, from, length);
 }
 
 #endif

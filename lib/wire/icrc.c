@@ -130,3 +130,26 @@ uint32_t icrc_begin_copy(const uint8_t *l3, size_t header_length, void *to, cons
 		return fold_headers_copy(l3, header_length, to, from, length);
 	return icrc_copy(icrc_begin(l3, header_length), to, from, length);
 }
+
+struct icrc_pattern icrc_pattern(const uint8_t *l3, size_t header_length)
+{
+	struct icrc_pattern p;
+
+	p.works = header_length == (l3[0] >> 4 == 6 ? IPV6_HEADERS : IPV4_HEADERS) && fold_works();
+	if (!p.works)
+		return p;
+	fold_headers_state(l3, header_length, p.state);
+	memcpy(&p.last, l3 + header_length - sizeof(p.last), sizeof(p.last));
+	return p;
+}
+
+uint32_t icrc_pattern_copy(const struct icrc_pattern *pattern, const uint8_t *l3,
+			   size_t header_length, void *to, const void *from, size_t length)
+{
+	uint32_t last;
+
+	if (!pattern->works || length < FOLD_LEAST)
+		return icrc_begin_copy(l3, header_length, to, from, length);
+	memcpy(&last, l3 + header_length - sizeof(last), sizeof(last));
+	return fold_state_copy(pattern->state, last ^ pattern->last, to, from, length);
+}

@@ -10,6 +10,7 @@
 #ifndef WIRE_ICRC_H
 #define WIRE_ICRC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -34,6 +35,23 @@ uint32_t icrc_copy(uint32_t sum, void *to, const void *from, size_t length);
 /* icrc_begin(), and then icrc_copy(). */
 uint32_t icrc_begin_copy(const uint8_t *l3, size_t header_length, void *to, const void *from,
 			 size_t length);
+
+/*
+ * The headers of frames that differ in the last four octets of the BTH (AckReq, PSN) and in their payloads alone, as the
+ * middles of a message do. The sum over what they have in common is made once.
+ */
+struct icrc_pattern {
+	uint8_t state[16]; /* of all headers (state.h) */
+	uint32_t last; /* the last four octets, as they stand there */
+	bool works; /* false: they do not end with the BTH, or the processor has no such way */
+};
+
+/* The headers of a frame. `l3` and `header_length`: as for icrc_begin(). */
+struct icrc_pattern icrc_pattern(const uint8_t *l3, size_t header_length);
+
+/* The same as icrc_begin_copy(), for a frame with such headers at `l3`. */
+uint32_t icrc_pattern_copy(const struct icrc_pattern *pattern, const uint8_t *l3,
+			   size_t header_length, void *to, const void *from, size_t length);
 
 /*
  * Copies up to COPY_SHORT octets inline, as two copies that may overlap. Used for what follows the

@@ -112,4 +112,10 @@ static inline bool opcode_is(uint8_t opcode, unsigned int flags)
 	return (opcode_table[opcode].flags & flags) == flags;
 }
 
+/* Neither the first packet of its message nor the last one. */
+static inline bool opcode_is_middle(uint8_t opcode)
+{
+	return (opcode_table[opcode].flags & (OP_FIRST | OP_LAST | OP_PAYLOAD)) == OP_PAYLOAD;
+}
+
 #endif

@@ -279,7 +279,10 @@ static void turn(struct world *w, struct node_qp *q, uint32_t node)
 	uint32_t n = 0, taken;
 
 	while (n < LIMIT_TURN && (f[n] = link_buffer(&w->link)) != NULL) {
-		if (!node_next(q, w->now, &p[n], f[n]->octets + FRAME_HEADROOM)) {
+		uint8_t *payload = f[n]->octets + FRAME_HEADROOM;
+
+		if (!(n > 0 && node_next_alike(q, w->now, &p[n - 1], &p[n], payload)) &&
+		    !node_next(q, w->now, &p[n], payload)) {
 			link_return(&w->link, f[n]);
 			break;
 		}

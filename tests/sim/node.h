@@ -182,6 +182,9 @@ bool node_operate(struct node_qp *q, enum work_status status, nanotime now);
  * The next packet, with its payload gathered into `payload` (p->payload points there or is inline).
  */
 bool node_next(struct node_qp *q, nanotime now, struct packet *p, uint8_t *payload);
+/* ... if it is like *before, the one that was made last, with nothing since (qp_next_alike). */
+bool node_next_alike(struct node_qp *q, nanotime now, const struct packet *before, struct packet *p,
+		     uint8_t *payload);
 
 /*
  * The packet was sent, or was not sent. Unreliable services also need to know of a packet that was

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * reply.c makes whatever plain_reply.h makes, with the same effects. Both ends get the same
- * requests. One end asks plain_reply.h first, the other only reply.c.
+ * requests. One end asks plain_reply.h first, and alike.c for the middle of a READ; the other only reply.c.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static struct pair pair;
 static uint64_t state;
-static uint32_t plain; /* replies that were */
+static uint32_t plain, alike; /* replies that were */
 
 static uint32_t pick(uint32_t below)
 {
@@ -106,6 +106,28 @@ static void same_responders(const struct qp *a, const struct qp *b)
 	}
 }
 
+/* Several packets at once at one end, one after the other at the other one. */
+static void replies_alike(const struct packet *before)
+{
+	struct span_list gather[2];
+	struct packet p[2] = { *before, *before };
+	uint32_t most = 1 + pick(16),
+		 n = qp_next_alike(pair.a.qp, before, &pair.keys, most, pair.now, &gather[0]);
+
+	cr_assert_leq(n, most);
+	cr_assert_eq(gather[0].length, n * pair.a.qp->mtu);
+	gather[0].length = gather[0].span[0].length = pair.a.qp->mtu;
+	for (uint32_t i = 0; i < n; i++) {
+		p[0].psn = psn_add(p[0].psn, 1);
+		memset(&gather[1], 0, sizeof(gather[1]));
+		cr_assert(reply_next(pair.b.qp, &pair.keys, &p[1], &gather[1]));
+		same_packets(p, gather);
+		gather[0].span[0].direct = (uint8_t *)gather[0].span[0].direct + pair.a.qp->mtu;
+	}
+	same_responders(pair.a.qp, pair.b.qp);
+	alike += n;
+}
+
 /* The next reply of both. False: there is none. */
 static bool reply_both(void)
 {
@@ -128,12 +150,14 @@ static bool reply_both(void)
 	if (made[0])
 		same_packets(p, gather);
 	same_responders(pair.a.qp, pair.b.qp);
+	if (made[0] && pick(4) != 0)
+		replies_alike(&p[0]); /* none, unless it is in the middle */
 	return made[0];
 }
 
 static void ask(void)
 {
-	static const uint32_t lengths[] = { 0, 1, 7, 8, 1023, 1024, 1025, 3000 };
+	static const uint32_t lengths[] = { 0, 1, 7, 8, 1023, 1024, 1025, 3000, 20000 };
 	uint32_t n = lengths[pick(ARRAY_SIZE(lengths))];
 	const struct responder *r = &pair.a.qp->resp;
 
@@ -179,4 +203,5 @@ Test(plain_reply, replies_are_those_of_the_general_case)
 			pair_close(&pair);
 	}
 	cr_assert_gt(plain, 1000);
+	cr_assert_gt(alike, 1000);
 }

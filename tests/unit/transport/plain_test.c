@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plain.h and request.c make the same packets of the same requests. One end uses plain.h. The other
- * end has a rate limit that never holds it back, so request.c makes all of its packets.
+ * plain.h and request.c make the same packets of the same requests. One end uses plain.h, and alike.c for the middle of
+ * a message. The other end has a rate limit that never holds it back, so request.c makes all of its packets.
  */
 #include <criterion/criterion.h>
 
@@ -11,6 +11,7 @@
 static struct pair pair;
 static struct path paths[2];
 static uint64_t state;
+static uint32_t alike; /* packets that alike.c made */
 
 static uint32_t pick(uint32_t below)
 {
@@ -73,7 +74,7 @@ static void post_any(void)
 	static const uint8_t opcodes[] = { WORK_RDMA_WRITE, WORK_RDMA_WRITE_WITH_IMM,
 					   WORK_SEND,	    WORK_SEND_WITH_IMM,
 					   WORK_RDMA_READ,  WORK_SEND_WITH_INV };
-	static const uint32_t lengths[] = { 0, 1, 8, 64, 1023, 1024, 1025, 3000 };
+	static const uint32_t lengths[] = { 0, 1, 8, 64, 1023, 1024, 1025, 3000, 9000, 40000 };
 	uint8_t opcode = opcodes[pick(6) == 0 ? 4 : pick(4)];
 	uint32_t length = lengths[pick(ARRAY_SIZE(lengths))];
 	uint8_t flags = (uint8_t)(pick(2) * WORK_SIGNALED + pick(2) * WORK_SOLICITED);
@@ -146,6 +147,32 @@ static void same_cursors(const struct requester *a, const struct requester *b)
 	cr_assert_eq(a->held, b->held);
 }
 
+/* The middle of a message goes on: several packets at once at one end, one after the other at the other one. */
+static uint32_t send_alike(const struct packet *before)
+{
+	struct packet a = *before, b;
+	struct span_list ga, gb, part;
+	uint32_t most = 1 + pick(16),
+		 n = qp_next_alike(pair.a.qp, before, &pair.keys, most, pair.now, &ga);
+
+	cr_assert_leq(n, most);
+	cr_assert_eq(ga.length, n * pair.a.qp->mtu);
+	cr_assert_eq(ga.count, n > 0);
+	part = ga;
+	part.length = part.span[0].length = pair.a.qp->mtu;
+	a.ack_req = false;
+	for (uint32_t i = 0; i < n; i++) {
+		a.psn = psn_add(a.psn, 1);
+		cr_assert_eq(next_of(&pair.b, &b, &gb), NEXT_PACKET);
+		same_packet(&a, &b);
+		same_place(&part, &gb);
+		part.span[0].direct = (uint8_t *)part.span[0].direct + part.length;
+	}
+	same_cursors(&pair.a.qp->req, &pair.b.qp->req);
+	alike += n;
+	return n;
+}
+
 /* Sends all that may be sent, at both ends alike. Returns the number of packets. */
 static uint32_t send_all(void)
 {
@@ -163,6 +190,8 @@ static uint32_t send_all(void)
 		same_packet(&a, &b);
 		same_place(&ga, &gb);
 		n++;
+		if (pick(4) != 0)
+			n += send_alike(&a); /* none, unless it is in the middle */
 	}
 }
 
@@ -239,6 +268,7 @@ Test(plain, packets_are_those_of_the_general_case)
 		if (seed < 40)
 			pair_close(&pair);
 	}
+	cr_assert_gt(alike, 1000);
 }
 
 static bool is_plain(struct end *e)

@@ -141,6 +141,30 @@ Test(encode, the_ipv4_checksum_is_right_for_every_identification)
 	}
 }
 
+/* The middle of a message: what differs is the PSN, and AckReq. */
+Test(encode, alike_headers_are_those_of_the_packet)
+{
+	static const uint8_t opcodes[] = { 0x01, 0x07, 0x0e, 0xa1 /* XRC */ };
+
+	for (uint32_t i = 0; i < 2 * ARRAY_SIZE(opcodes); i++) {
+		struct address_vector av = address_of(i & 1, i & 2 ? 5 : 0);
+		struct packet p = packet_of(opcodes[i / 2], NULL, 1024);
+		uint8_t before[FRAME_MAX] = { 0 }, a[FRAME_MAX] = { 0 }, b[FRAME_MAX] = { 0 };
+		struct flow flow;
+		size_t n;
+
+		flow_init(&flow, &av);
+		p.psn = 0xffffff;
+		p.ack_req = true;
+		n = packet_encode(before, &flow, &p, 77);
+		p.psn = 0;
+		p.ack_req = false;
+		cr_assert_eq(packet_encode(b, &flow, &p, 77), n);
+		packet_encode_alike(a, before, flow.length, p.psn);
+		cr_assert_arr_eq(a, b, n, "opcode %#x", p.opcode);
+	}
+}
+
 Test(encode, numbers_too_wide_do_not_reach_their_neighbours)
 {
 	struct address_vector av = address_of(0, 0);

@@ -144,6 +144,44 @@ Test(icrc, begin_equals_the_masked_headers_summed_by_bits_at_every_length)
 	}
 }
 
+/* Frames whose headers differ in the last four octets of the BTH: each sum is that of the whole frame. */
+static void expect_pattern(uint8_t version, size_t headers, size_t payload)
+{
+	static uint8_t octets[2048], to[2048];
+	uint8_t l3[128];
+	struct icrc_pattern pattern;
+
+	fill(l3, sizeof(l3));
+	fill(octets, sizeof(octets));
+	l3[0] = (uint8_t)(version << 4 | 5);
+	pattern = icrc_pattern(l3, headers);
+	for (uint32_t i = 0; i < 40; i++) {
+		uint32_t sum = icrc_add(icrc_begin_anywhere(l3, headers), octets + i, payload);
+
+		cr_assert_eq(icrc_begin_copy(l3, headers, to, octets + i, payload), sum,
+			     "version %u, %zu octets of headers, %zu of payload", version, headers,
+			     payload);
+		memset(to, 0xee, sizeof(to));
+		cr_assert_eq(icrc_pattern_copy(&pattern, l3, headers, to, octets + i, payload), sum,
+			     "version %u, %zu octets of headers, %zu of payload", version, headers,
+			     payload);
+		cr_assert_arr_eq(to, octets + i, payload);
+		cr_assert_eq(to[payload], 0xee, "an octet behind the copy");
+		fill(l3 + headers - 4, 3);
+		l3[headers - 1] = (uint8_t)(i * 37);
+	}
+}
+
+Test(icrc, of_headers_that_differ_in_their_last_four_octets)
+{
+	for (size_t payload = 1; payload < 1100; payload += 73) {
+		expect_pattern(4, 40, payload);
+		expect_pattern(4, 44, payload); /* more than the BTH: summed as any other */
+		expect_pattern(6, 60, payload);
+		expect_pattern(6, 64, payload);
+	}
+}
+
 /* No octet outside of what is summed is read: the page behind it, and the one before it, may not be. */
 Test(icrc, begin_reads_nothing_around_the_octets)
 {
