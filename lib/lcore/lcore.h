@@ -36,6 +36,7 @@
 #include "lcore/idle/urgency.h"
 #include "lcore/wheel.h"
 #include "memory/key.h"
+#include "wire/alike.h"
 #include "wire/opcode.h"
 
 struct capture;
@@ -133,6 +134,7 @@ struct lcore {
 	uint32_t blank_count; /* buffers for frames of this tx round */
 	struct rte_mbuf *blank[LIMIT_TURN];
 	struct outcome outcome; /* scratch */
+	struct alike alike; /* the last frame from the port in the middle of a message */
 	struct engine_srq *srq; /* its request is offered to the packet at hand */
 	uint8_t srq_receive[SRQ_RECEIVE_OCTETS] __rte_aligned(64); /* ... that request */
 	struct span_list gather; /* scratch */

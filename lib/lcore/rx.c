@@ -18,6 +18,7 @@
 #include "lcore/turns/ahead.h"
 #include "queue/fence.h"
 #include "queue/pointers.h"
+#include "wire/alike.h"
 #include "wire/decode.h"
 #include "wire/header.h"
 #include "wire/opcode.h"
@@ -89,14 +90,30 @@ static enum header_sum said_of_header(const struct rte_mbuf *m)
 	return said == RTE_MBUF_F_RX_IP_CKSUM_BAD ? HEADER_SUM_WRONG : HEADER_SUM_UNKNOWN;
 }
 
-static enum reason frame_decode(const struct lcore *l, struct packet *p, const struct rte_mbuf *m,
+/* A frame from the port. Most of those in the middle of a message are like the one before (alike.h). */
+static enum reason frame_decode_alike(struct lcore *l, struct packet *p, const uint8_t *frame,
+				      size_t length, const struct decode_options *options)
+{
+	enum reason why;
+
+	if (alike_is(&l->alike, frame, length))
+		return alike_decode(&l->alike, p, frame, l->stages);
+	why = packet_decode(p, frame, length, options);
+	if (why == REASON_NONE && opcode_is_middle(p->opcode))
+		alike_remember(&l->alike, p, frame, length);
+	return why;
+}
+
+static enum reason frame_decode(struct lcore *l, struct packet *p, const struct rte_mbuf *m,
 				const struct decode_options *options)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 
-	if (likely(!l->engine->asks_port_for_sums))
-		return packet_decode(p, frame, m->data_len, options);
-	return packet_decode_said(p, frame, m->data_len, options, said_of_header(m));
+	if (unlikely(l->engine->asks_port_for_sums))
+		return packet_decode_said(p, frame, m->data_len, options, said_of_header(m));
+	if (options->check_icrc)
+		return frame_decode_alike(l, p, frame, m->data_len, options);
+	return packet_decode(p, frame, m->data_len, options);
 }
 
 /* Compiled twice: for the port's frames, whose mark and options are known, and for the others. */

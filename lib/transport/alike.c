@@ -79,8 +79,8 @@ static uint32_t replies_alike(struct qp *qp, uint32_t psn, const struct key_tabl
 	if (r->cnp_due || !reply_has_records(r))
 		return 0;
 	rec = record_at(r, r->record_owed);
-	if (!rec->owed || rec->kind != KIND_READ_REQUEST || qp->tickets.settled < rec->ticket ||
-	    rec->replied == 0 || psn_add(rec->reply_psn, rec->replied) != psn)
+	if (!rec->owed || rec->kind != KIND_READ_REQUEST || rec->replied == 0 ||
+	    psn_add(rec->reply_psn, rec->replied) != psn)
 		return 0;
 	n = MIN_OF(most, packets_of(qp, rec->reply_length) - 1 - rec->replied);
 	user = (struct key_user){ .pd = rec->pd, .qpn = qp->qpn };

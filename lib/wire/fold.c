@@ -73,12 +73,21 @@ TARGET void fold_headers_state(const uint8_t *l3, size_t header_length, uint8_t 
 }
 
 /* The last octets of the headers are those of the state, which has moved over nothing since. */
+static inline TARGET __m128i behind_changed(const uint8_t state[16], uint32_t change)
+{
+	return behind_state(_mm_xor_si128(state_load(state), _mm_setr_epi32(0, 0, 0, (int)change)));
+}
+
+TARGET uint32_t fold_state_add(const uint8_t state[16], uint32_t change, const void *octets,
+			       size_t length)
+{
+	return add(behind_changed(state, change), octets, length);
+}
+
 TARGET uint32_t fold_state_copy(const uint8_t state[16], uint32_t change, void *to,
 				const void *from, size_t length)
 {
-	__m128i changed = _mm_xor_si128(state_load(state), _mm_setr_epi32(0, 0, 0, (int)change));
-
-	return copy(behind_state(changed), to, from, length);
+	return copy(behind_changed(state, change), to, from, length);
 }
 
 #endif

@@ -40,10 +40,12 @@ uint32_t fold_headers_copy(const uint8_t *l3, size_t header_length, void *to, co
 			   size_t length);
 
 /*
- * fold_headers_copy() in two steps, for headers that differ from those of the state in their last four octets alone:
+ * fold_headers_add() and fold_headers_copy() in two steps, for headers that differ from those of the state in their last four octets alone:
  * `change` is what differs there.
  */
 void fold_headers_state(const uint8_t *l3, size_t header_length, uint8_t state[16]);
+uint32_t fold_state_add(const uint8_t state[16], uint32_t change, const void *octets,
+			size_t length);
 uint32_t fold_state_copy(const uint8_t state[16], uint32_t change, void *to, const void *from,
 			 size_t length);
 

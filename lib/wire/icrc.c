@@ -143,13 +143,30 @@ struct icrc_pattern icrc_pattern(const uint8_t *l3, size_t header_length)
 	return p;
 }
 
-uint32_t icrc_pattern_copy(const struct icrc_pattern *pattern, const uint8_t *l3,
-			   size_t header_length, void *to, const void *from, size_t length)
+/* How its last four octets differ from those of the pattern. */
+static inline uint32_t change_of(const struct icrc_pattern *pattern, const uint8_t *l3,
+				 size_t header_length)
 {
 	uint32_t last;
 
+	memcpy(&last, l3 + header_length - sizeof(last), sizeof(last));
+	return last ^ pattern->last;
+}
+
+uint32_t icrc_pattern_copy(const struct icrc_pattern *pattern, const uint8_t *l3,
+			   size_t header_length, void *to, const void *from, size_t length)
+{
 	if (!pattern->works || length < FOLD_LEAST)
 		return icrc_begin_copy(l3, header_length, to, from, length);
-	memcpy(&last, l3 + header_length - sizeof(last), sizeof(last));
-	return fold_state_copy(pattern->state, last ^ pattern->last, to, from, length);
+	return fold_state_copy(pattern->state, change_of(pattern, l3, header_length), to, from,
+			       length);
+}
+
+uint32_t icrc_pattern_add(const struct icrc_pattern *pattern, const uint8_t *l3,
+			  size_t header_length, size_t length)
+{
+	if (!pattern->works || length < FOLD_LEAST)
+		return icrc_begin(l3, header_length + length);
+	return fold_state_add(pattern->state, change_of(pattern, l3, header_length),
+			      l3 + header_length, length);
 }

@@ -53,6 +53,10 @@ struct icrc_pattern icrc_pattern(const uint8_t *l3, size_t header_length);
 uint32_t icrc_pattern_copy(const struct icrc_pattern *pattern, const uint8_t *l3,
 			   size_t header_length, void *to, const void *from, size_t length);
 
+/* icrc_begin() and icrc_add() for such a frame, whose payload follows the headers. */
+uint32_t icrc_pattern_add(const struct icrc_pattern *pattern, const uint8_t *l3,
+			  size_t header_length, size_t length);
+
 /*
  * Copies up to COPY_SHORT octets inline, as two copies that may overlap. Used for what follows the
  * headers of a short frame.

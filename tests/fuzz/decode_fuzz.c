@@ -2,7 +2,8 @@
 /*
  * libFuzzer target for packet_decode. The first octet chooses the options; the rest is a frame. A
  * frame that is accepted is encoded again and must be accepted again, as the same packet. packet_peek
- * finds the number of its queue pair, and reads nothing behind any frame.
+ * finds the number of its queue pair, and reads nothing behind any frame. Of a frame in the middle of a message, alike.h
+ * says the same as packet_decode.
  *
  *	decode-fuzz -max_len=512 tests/fuzz/corpus
  */
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "wire/alike.h"
 #include "wire/decode.h"
 #include "wire/encode.h"
 #include "wire/peek.h"
@@ -38,6 +40,28 @@ static void encode_again(const struct packet *p)
 		abort();
 }
 
+/* It was decoded with these options, or with others that accept more. */
+static void decode_alike(const struct packet *p, uint8_t *frame, size_t length,
+			 struct decode_options options)
+{
+	struct alike a = { 0 };
+	struct packet q, r;
+
+	alike_remember(&a, p, frame, length);
+	if (a.length == 0)
+		return;
+	options.check_icrc = true;
+	for (uint32_t i = 0; i < 2; i++) {
+		enum reason why = packet_decode(&q, frame, length, &options);
+
+		if (!alike_is(&a, frame, length) || alike_decode(&a, &r, frame, NULL) != why ||
+		    (why == REASON_NONE &&
+		     (q.psn != r.psn || q.ack_req != r.ack_req || q.payload != r.payload)))
+			abort();
+		frame[a.same + 3] ^= 1; /* another PSN */
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct decode_options options = { 0 };
@@ -61,6 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (p.payload < frame || p.payload + p.payload_length > frame + size - 1)
 			abort();
 		encode_again(&p);
+		decode_alike(&p, frame, size - 1, options);
 	}
 	free(frame);
 	return 0;

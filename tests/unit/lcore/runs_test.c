@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The middle of a large message leaves in runs of packets, and arrives as frames like the one before. Frames stay within
+ * the lcore, and have ICRCs.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_mbuf.h>
+
+#include "loop_rig.h"
+
+#define SPLIT 5000u /* octets of the first piece */
+
+static struct rig *rig;
+static uint32_t in_runs; /* packets */
+
+uint32_t __real_qp_next_alike(struct qp *qp, const struct packet *before,
+			      const struct key_table *keys, uint32_t most, nanotime now,
+			      struct span_list *gather);
+uint32_t __wrap_qp_next_alike(struct qp *qp, const struct packet *before,
+			      const struct key_table *keys, uint32_t most, nanotime now,
+			      struct span_list *gather);
+
+uint32_t __wrap_qp_next_alike(struct qp *qp, const struct packet *before,
+			      const struct key_table *keys, uint32_t most, nanotime now,
+			      struct span_list *gather)
+{
+	uint32_t n = __real_qp_next_alike(qp, before, keys, most, now, gather);
+
+	in_runs += n;
+	return n;
+}
+
+static void open_rig(void)
+{
+	rig_timeout = 10; /* 4 ms */
+	rig = rig_open();
+	rig->engine.sum_loop = true;
+	for (uint32_t i = 0; i < RIG_BUFFER; i++)
+		rig->side[0].buffer[i] = (uint8_t)(i * 7 + i / 256 + 1);
+	in_runs = 0;
+}
+
+static void close_rig(void)
+{
+	rig_close(rig);
+}
+
+TestSuite(runs, .init = open_rig, .fini = close_rig, .timeout = 60);
+
+static void run(uint32_t side)
+{
+	nanotime end = clock_now() + 20 * TIME_S;
+
+	while (rig->side[side].completions < 1 && clock_now() < end)
+		rig_poll(rig);
+	cr_assert_eq(rig->side[side].completions, 1, "side %u completes nothing", side);
+	cr_assert_eq(rig->side[side].last.status, STATUS_SUCCESS);
+}
+
+static void expect_arrived(void)
+{
+	for (uint32_t i = 0; i < 1000 && rte_mempool_in_use_count(rig->engine.pool) > 0; i++)
+		rig_poll(rig); /* the last acknowledgement is on its way */
+	cr_expect_arr_eq(rig->side[1].buffer, rig->side[0].buffer, RIG_BUFFER);
+	cr_expect_eq(rte_mempool_in_use_count(rig->engine.pool), 0);
+}
+
+Test(runs, of_a_write)
+{
+	cr_assert(rig_post(rig, 0, WORK_RDMA_WRITE, RIG_BUFFER, WORK_SIGNALED));
+	run(0);
+	expect_arrived();
+	cr_expect_geq(in_runs, 12, "%u of 16 packets", in_runs);
+	cr_expect_eq(rig->engine.lcore->stats.retransmitted, 0);
+}
+
+Test(runs, of_a_send)
+{
+	cr_assert(rig_receive(rig, 1));
+	cr_assert(rig_post(rig, 0, WORK_SEND, RIG_BUFFER, 0));
+	run(1);
+	expect_arrived();
+	cr_expect_geq(in_runs, 12, "%u of 16 packets", in_runs);
+}
+
+Test(runs, of_the_responses_of_a_read)
+{
+	cr_assert(rig_post(rig, 1, WORK_RDMA_READ, RIG_BUFFER, WORK_SIGNALED));
+	run(1);
+	expect_arrived();
+	cr_expect_geq(in_runs, 12, "%u of 16 packets", in_runs);
+}
+
+/* Payloads of two spans, and those on either side. */
+Test(runs, memory_in_two_pieces_is_sent_from_both)
+{
+	struct region *m =
+		(struct region *)(uintptr_t)key_withdraw(&rig->engine.keys, rig->side[0].key);
+	struct region *two = calloc(1, sizeof(*two) + 2 * sizeof(two->piece[0]));
+	uint8_t *first = malloc(SPLIT);
+
+	cr_assert(two != NULL && first != NULL);
+	memcpy(two, m, sizeof(*two));
+	two->pieces = 2;
+	two->piece[0] = (struct region_piece){ .direct = first };
+	two->piece[1] =
+		(struct region_piece){ .offset = SPLIT, .direct = rig->side[0].buffer + SPLIT };
+	memcpy(first, rig->side[0].buffer, SPLIT);
+	key_publish(&rig->engine.keys, rig->side[0].key, two);
+	cr_assert(rig_post(rig, 0, WORK_RDMA_WRITE, RIG_BUFFER, WORK_SIGNALED));
+	run(0);
+	expect_arrived();
+	key_withdraw(&rig->engine.keys, rig->side[0].key);
+	key_publish(&rig->engine.keys, rig->side[0].key, m);
+	free(two);
+	free(first);
+}
+
+/* One octet of a frame changes on its way: the victim's memory never sees it, and the packet is sent again. */
+Test(runs, a_damaged_frame_of_a_run_changes_nothing)
+{
+	struct lcore *l = rig->engine.lcore;
+	struct rte_mbuf *m;
+
+	cr_assert(rig_post(rig, 0, WORK_RDMA_WRITE, RIG_BUFFER, WORK_SIGNALED));
+	for (uint32_t i = 0; i < 1000 && l->loop_head - l->loop_tail < 8; i++)
+		rig_poll(rig);
+	cr_assert_geq(l->loop_head - l->loop_tail, 8, "no run leaves");
+	m = l->loop[(l->loop_tail + 6) % LIMIT_LOOP];
+	rte_pktmbuf_mtod(m, uint8_t *)[m->data_len - 1000] ^= 0x10;
+	for (uint32_t i = 0; i < 1000 && l->stats.by_reason[REASON_ICRC] == 0; i++)
+		rig_poll(rig);
+	cr_expect_eq(l->stats.by_reason[REASON_ICRC], 1);
+	for (uint32_t i = 0; i < RIG_BUFFER; i++)
+		cr_assert(rig->side[1].buffer[i] == 0 ||
+				  rig->side[1].buffer[i] == rig->side[0].buffer[i],
+			  "octet %u", i);
+	run(0);
+	expect_arrived();
+	cr_expect_gt(l->stats.retransmitted, 0);
+}
