@@ -90,13 +90,14 @@ static enum header_sum said_of_header(const struct rte_mbuf *m)
 	return said == RTE_MBUF_F_RX_IP_CKSUM_BAD ? HEADER_SUM_WRONG : HEADER_SUM_UNKNOWN;
 }
 
-/* A frame from the port. Most of those in the middle of a message are like the one before (alike.h). */
-static enum reason frame_decode_alike(struct lcore *l, struct packet *p, const uint8_t *frame,
-				      size_t length, const struct decode_options *options)
+/* A large frame from the port. Most of those in the middle of a message are like the one before (alike.h). */
+static __attribute__((noinline)) enum reason frame_decode_alike(
+	struct lcore *l, struct packet *p, const uint8_t *frame, size_t length,
+	const struct decode_options *options)
 {
 	enum reason why;
 
-	if (alike_is(&l->alike, frame, length))
+	if (length == l->alike.length && alike_is(&l->alike, frame, length))
 		return alike_decode(&l->alike, p, frame, l->stages);
 	why = packet_decode(p, frame, length, options);
 	if (why == REASON_NONE && opcode_is_middle(p->opcode))
@@ -111,7 +112,7 @@ static enum reason frame_decode(struct lcore *l, struct packet *p, const struct 
 
 	if (unlikely(l->engine->asks_port_for_sums))
 		return packet_decode_said(p, frame, m->data_len, options, said_of_header(m));
-	if (options->check_icrc)
+	if (unlikely(m->data_len >= ALIKE_LEAST) && options->check_icrc)
 		return frame_decode_alike(l, p, frame, m->data_len, options);
 	return packet_decode(p, frame, m->data_len, options);
 }

@@ -72,7 +72,8 @@ static void count_unusual(struct lcore *l, struct engine_qp *q, const struct pac
 }
 
 /* The middle of a large message: packets like the one that was staged last, at most `most`. Returns how many. */
-static uint32_t turn_goes_on(struct lcore *l, struct engine_qp *q, uint32_t most, nanotime now)
+static __attribute__((noinline)) uint32_t turn_goes_on(struct lcore *l, struct engine_qp *q,
+						       uint32_t most, nanotime now)
 {
 	const struct staged_frame *before = &l->stage[l->staged - 1];
 	const uint8_t *payload;
@@ -124,7 +125,8 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 				count_unusual(l, q, &s->packet);
 			frame_build(l, q, s);
 			l->staged++;
-			if (frame_is_pattern(s))
+			if (unlikely(s->packet.payload_length >= ALIKE_LEAST) &&
+			    frame_is_pattern(s))
 				n += turn_goes_on(l, q, most - n - 1, now);
 			stage_switch(l->stages, STAGE_TX);
 			continue;

@@ -9,6 +9,26 @@
 
 static_assert(sizeof(((struct alike *)0)->header) == ENVELOPE_MAX + BTH_LENGTH, "up to the BTH");
 
+/* Words are compared, the last of which may overlap the one before it. */
+static inline bool octets_are_same(const uint8_t *a, const uint8_t *b, size_t n)
+{
+	uint64_t differ = 0, x, y;
+
+	for (size_t at = 0; at + 8 <= n; at += 8) {
+		memcpy(&x, a + at, 8);
+		memcpy(&y, b + at, 8);
+		differ |= x ^ y;
+	}
+	memcpy(&x, a + n - 8, 8);
+	memcpy(&y, b + n - 8, 8);
+	return (differ | (x ^ y)) == 0;
+}
+
+bool alike_is(const struct alike *a, const uint8_t *frame, size_t length)
+{
+	return length == a->length && length > 0 && octets_are_same(frame, a->header, a->same);
+}
+
 enum reason alike_decode(struct alike *a, struct packet *p, const uint8_t *frame,
 			 struct stage_watch *stages)
 {

@@ -13,6 +13,8 @@
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
+#define ALIKE_LEAST 256u /* octets of a frame: shorter ones are not worth a look */
+
 /* One thread uses it. All zero: no frame is like it. */
 struct alike {
 	uint32_t length; /* octets of the frame; 0: there is none */
@@ -23,26 +25,8 @@ struct alike {
 	uint8_t header[ENVELOPE_MAX + 12]; /* up to the BTH */
 };
 
-/* Words are compared, the last of which may overlap the one before it. */
-static inline bool alike_octets(const uint8_t *a, const uint8_t *b, size_t n)
-{
-	uint64_t differ = 0, x, y;
-
-	for (size_t at = 0; at + 8 <= n; at += 8) {
-		memcpy(&x, a + at, 8);
-		memcpy(&y, b + at, 8);
-		differ |= x ^ y;
-	}
-	memcpy(&x, a + n - 8, 8);
-	memcpy(&y, b + n - 8, 8);
-	return (differ | (x ^ y)) == 0;
-}
-
-/* Whether alike_decode() decodes the frame. */
-static inline bool alike_is(const struct alike *a, const uint8_t *frame, size_t length)
-{
-	return length == a->length && length > 0 && alike_octets(frame, a->header, a->same);
-}
+/* Whether alike_decode() decodes the frame: never one of another length than a->length. */
+bool alike_is(const struct alike *a, const uint8_t *frame, size_t length);
 
 /* The same as packet_decode() (decode.h), with the options with which the frame before was decoded. */
 enum reason alike_decode(struct alike *a, struct packet *p, const uint8_t *frame,
