@@ -101,7 +101,7 @@ uint32_t qp_next_alike(struct qp *qp, const struct packet *before, const struct 
 	uint32_t psn = psn_add(before->psn, 1), n;
 
 	span_list_clear(gather);
-	if (!opcode_is_middle(before->opcode))
+	if (!opcode_is_middle(before->opcode) || before->again)
 		return 0;
 	n = opcode_is(before->opcode, OP_RESPONSE)
 		    ? replies_alike(qp, psn, keys, most, gather)

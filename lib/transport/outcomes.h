@@ -88,7 +88,7 @@ enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nan
  * How many packets follow *before that differ from it in PSN and payload alone, and do not ask for an acknowledgement:
  * at most `most`. *before: the packet that qp_next_packet() or this function made last, with no event since then. The
  * core has counted them as sent. Their payloads are one direct span in *gather, one path MTU for each. 0: *before is not
- * in the middle of a message, or what is next needs qp_next_packet().
+ * in the middle of a message, or was sent again, or what is next needs qp_next_packet().
  */
 uint32_t qp_next_alike(struct qp *qp, const struct packet *before, const struct key_table *keys,
 		       uint32_t most, nanotime now, struct span_list *gather);

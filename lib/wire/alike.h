@@ -13,7 +13,7 @@
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
-#define ALIKE_LEAST 256u /* octets of a frame: shorter ones are not worth a look */
+#define ALIKE_LEAST 256u /* octets: shorter frames and payloads are not worth a look */
 
 /* One thread uses it. All zero: no frame is like it. */
 struct alike {

@@ -15,8 +15,6 @@
 
 /* Whether this processor is one of them. */
 #ifdef __x86_64__
-#include <immintrin.h>
-
 static inline bool short_sum_works(void)
 {
 	return __builtin_cpu_supports("avx") && __builtin_cpu_supports("pclmul");
@@ -31,10 +29,5 @@ static inline bool short_sum_works(void)
  */
 uint32_t short_sum_ipv4(const uint8_t *l3, size_t n);
 uint32_t short_sum_ipv6(const uint8_t *l3, size_t n);
-
-#ifdef __x86_64__
-/* ... before it becomes a sum: its state (state.h), for octets that follow. */
-__m128i short_state(const uint8_t *l3, size_t n);
-#endif
 
 #endif

@@ -84,5 +84,8 @@ STATE_INLINE uint32_t state_sum(__m128i state)
 	return ~(uint32_t)_mm_extract_epi32(_mm_xor_si128(state, t), 1);
 }
 
+/* What short_sum_ipv4() or short_sum_ipv6() (short_sum.h) would make a sum of, for octets that follow. */
+__m128i short_state(const uint8_t *l3, size_t n);
+
 #endif
 #endif
