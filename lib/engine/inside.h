@@ -32,7 +32,7 @@ int engine_options_check(const struct uroce_options *o, char *why, size_t why_si
 int live_add(struct engine *e);
 void live_remove(const struct engine *e);
 /*
- * A call looks into the engine until live_part(): the engine is not freed meanwhile. Any thread.
+ * A call looks into the engine until live_part(), by the same thread: the engine is not freed meanwhile. Any thread.
  * Engine NULL: the pointer is not, or no longer, an engine, or its end has begun; live_part() must
  * not be called.
  */

@@ -11,7 +11,8 @@
  *	sees whether it is closed	sees whether a call is counted
  *
  * All four are sequentially consistent, so one of the two sees the other. Each thread counts itself at
- * a door of its own, as long as there are enough doors, so that lcores do not share a cache line.
+ * a door of its own, as long as there are enough doors, so that lcores do not share a cache line. All later
+ * threads share the last door.
  *
  * A place stays closed and busy from the end of an engine until the next one is complete: no call
  * that found the old engine gets in on the way.
@@ -24,7 +25,8 @@
 
 #include "engine/inside.h"
 
-#define DOORS 16
+#define DOORS	    16u
+#define SHARED_DOOR (DOORS - 1)
 
 struct door {
 	uint32_t inside; /* atomic: calls that came in by it */
@@ -77,9 +79,30 @@ void live_remove(const struct engine *e)
 
 static struct door *door_of(struct place *p)
 {
-	if (own_door == DOORS)
-		own_door = __atomic_fetch_add(&next_door, 1, __ATOMIC_RELAXED) % DOORS;
+	if (own_door == DOORS) {
+		own_door = SHARED_DOOR;
+		if (__atomic_load_n(&next_door, __ATOMIC_RELAXED) < SHARED_DOOR)
+			own_door = MIN_OF(__atomic_fetch_add(&next_door, 1, __ATOMIC_RELAXED),
+					  SHARED_DOOR);
+	}
 	return &p->door[own_door];
+}
+
+/* Nobody else writes the count of a thread's own door, so one store with a fence does it. */
+static void come_in(uint32_t *inside)
+{
+	if (own_door == SHARED_DOOR)
+		__atomic_fetch_add(inside, 1, __ATOMIC_SEQ_CST);
+	else
+		__atomic_store_n(inside, *inside + 1, __ATOMIC_SEQ_CST);
+}
+
+static void go_out(uint32_t *inside)
+{
+	if (own_door == SHARED_DOOR)
+		__atomic_fetch_sub(inside, 1, __ATOMIC_RELEASE);
+	else
+		__atomic_store_n(inside, *inside - 1, __ATOMIC_RELEASE);
 }
 
 struct visit live_visit(const struct uroce_engine *u)
@@ -90,18 +113,18 @@ struct visit live_visit(const struct uroce_engine *u)
 	if (p == NULL)
 		return (struct visit){ NULL, NULL };
 	door = door_of(p);
-	__atomic_fetch_add(&door->inside, 1, __ATOMIC_SEQ_CST);
+	come_in(&door->inside);
 	/* Another engine may have taken this place since. */
 	if (__atomic_load_n(&p->closed, __ATOMIC_SEQ_CST) == 0 &&
 	    __atomic_load_n(&p->engine, __ATOMIC_SEQ_CST) == (const void *)u)
 		return (struct visit){ (struct engine *)(uintptr_t)u, &door->inside };
-	__atomic_fetch_sub(&door->inside, 1, __ATOMIC_RELEASE);
+	go_out(&door->inside);
 	return (struct visit){ NULL, NULL };
 }
 
 void live_part(struct visit v)
 {
-	__atomic_fetch_sub(v.inside, 1, __ATOMIC_RELEASE);
+	go_out(v.inside);
 }
 
 static bool nobody_inside(const struct place *p)

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -147,30 +148,56 @@ Test(live, an_engine_ends_when_its_visitors_are_gone)
 	live_part(other);
 }
 
-static void *visit_and_stay(void *engine)
-{
-	struct visit *v = malloc(sizeof(*v));
+/* A thread that is inside until it is told to leave. */
+struct visitor {
+	struct uroce_engine *engine;
+	pthread_t thread;
+	sem_t is_in, may_leave;
+	bool found; /* the engine */
+	useconds_t stays; /* ... so much longer */
+};
 
-	*v = live_visit(engine);
-	return v;
+static void *stay(void *arg)
+{
+	struct visitor *v = arg;
+	struct visit visit = live_visit(v->engine);
+
+	v->found = (const void *)visit.engine == v->engine;
+	sem_post(&v->is_in);
+	sem_wait(&v->may_leave);
+	usleep(v->stays);
+	if (v->found)
+		live_part(visit);
+	return NULL;
+}
+
+static void come(struct visitor *v, uint32_t engine)
+{
+	v->engine = held(engine);
+	sem_init(&v->is_in, 0, 0);
+	sem_init(&v->may_leave, 0, 0);
+	cr_assert_eq(pthread_create(&v->thread, NULL, stay, v), 0);
+	sem_wait(&v->is_in);
+	cr_assert(v->found);
+}
+
+static void leave(struct visitor *v)
+{
+	sem_post(&v->may_leave);
+	pthread_join(v->thread, NULL);
 }
 
 /* More threads than doors: each is counted, wherever it came in. */
 Test(live, visitors_of_all_threads_count)
 {
-	struct visit *v[20];
-	pthread_t thread;
+	static struct visitor v[20];
 
 	add(some[0]);
-	for (int i = 0; i < 20; i++) {
-		cr_assert_eq(pthread_create(&thread, NULL, visit_and_stay, held(0)), 0);
-		pthread_join(thread, (void **)&v[i]);
-		cr_expect_eq(v[i]->engine, some[0]);
-	}
+	for (int i = 0; i < 20; i++)
+		come(&v[i], 0);
 	for (int i = 0; i < 20; i++) {
 		cr_expect_not(live_close(some[0], clock_now()), "%d of 20 left", i);
-		live_part(*v[i]);
-		free(v[i]);
+		leave(&v[i]);
 	}
 	cr_expect(live_close(some[0], clock_now()));
 	/* The next engine in this place is open. */
@@ -180,23 +207,39 @@ Test(live, visitors_of_all_threads_count)
 	cr_expect_null(found(held(0)));
 }
 
-static void *part_later(void *visit)
+static void *come_and_go(void *engine)
 {
-	usleep(20000);
-	live_part(*(struct visit *)visit);
+	for (uint32_t i = 0; i < 20000; i++) {
+		struct visit v = live_visit(engine);
+
+		if (v.engine != NULL)
+			live_part(v);
+	}
 	return NULL;
+}
+
+/* Many of these threads share a door. */
+Test(live, no_visit_is_lost)
+{
+	pthread_t thread[24];
+
+	add(some[0]);
+	for (int i = 0; i < 24; i++)
+		cr_assert_eq(pthread_create(&thread[i], NULL, come_and_go, held(0)), 0);
+	for (int i = 0; i < 24; i++)
+		pthread_join(thread[i], NULL);
+	cr_expect(live_close(some[0], clock_now()), "somebody is counted who has left");
 }
 
 Test(live, the_end_waits_for_a_visitor)
 {
-	struct visit v;
-	pthread_t thread;
+	static struct visitor v = { .stays = 20000 };
 
 	add(some[0]);
-	v = live_visit(held(0));
-	cr_assert_eq(pthread_create(&thread, NULL, part_later, &v), 0);
+	come(&v, 0);
+	sem_post(&v.may_leave);
 	cr_expect(live_close(some[0], clock_now() + 20 * TIME_S));
-	pthread_join(thread, NULL);
+	pthread_join(v.thread, NULL);
 }
 
 /* ---- structs with a size ---- */
