@@ -127,17 +127,39 @@ static int process_request(struct event *e, const struct reply_cm_event *said)
 	return 0;
 }
 
+/*
+ * The program has not seen the event yet, so another thread may destroy the queue pair meanwhile. It takes
+ * it from the id under the same lock.
+ */
+
 /* The engine has moved the queue pair of the active side to RTS. */
 static void process_established(struct id *id)
 {
-	struct ibv_qp *qp = id->rdma.qp;
+	struct ibv_qp *qp;
 
 	pthread_mutex_lock(&cm_lock);
 	id->is_connected = true;
-	pthread_mutex_unlock(&cm_lock);
+	qp = id->rdma.qp;
 	if (qp != NULL && !is_datagram(id) &&
 	    __atomic_load_n(&qp->state, __ATOMIC_RELAXED) < IBV_QPS_RTS)
 		id_qp_moves(qp, CM_QP_TO_RTS);
+	pthread_mutex_unlock(&cm_lock);
+}
+
+/* The engine has moved it to ERR if it can. */
+static void process_connect_error(struct id *id)
+{
+	pthread_mutex_lock(&cm_lock);
+	if (id->rdma.qp != NULL)
+		id_qp_moved_in_part(id->rdma.qp);
+	pthread_mutex_unlock(&cm_lock);
+}
+
+static void process_rejected(struct id *id)
+{
+	pthread_mutex_lock(&cm_lock);
+	id_qp_to_error(id);
+	pthread_mutex_unlock(&cm_lock);
 }
 
 static void process_route(struct id *id, const struct reply_cm_event *said)
@@ -192,14 +214,13 @@ static int process(struct event *e, const struct reply_cm_event *said)
 		take_parameters(e, said);
 		process_established(id);
 		break;
-	case RDMA_CM_EVENT_CONNECT_ERROR: /* the engine has moved the queue pair to ERR if it can */
+	case RDMA_CM_EVENT_CONNECT_ERROR:
 		take_parameters(e, said);
-		if (id->rdma.qp != NULL)
-			id_qp_moved_in_part(id->rdma.qp);
+		process_connect_error(id);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
 		take_parameters(e, said);
-		id_qp_to_error(id);
+		process_rejected(id);
 		break;
 	case RDMA_CM_EVENT_MULTICAST_JOIN:
 	case RDMA_CM_EVENT_MULTICAST_ERROR:

@@ -313,10 +313,16 @@ EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_q
 /* rdma_destroy_qp(3): frees the queue pair and the CQs that rdma_create_qp made. */
 EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
 {
-	if (id->qp == NULL)
-		return;
-	ibv_destroy_qp(id->qp);
+	struct ibv_qp *qp;
+
+	/* An event of the id may be on its way to the program, in another thread (event.c). */
+	pthread_mutex_lock(&cm_lock);
+	qp = id->qp;
 	id->qp = NULL;
+	pthread_mutex_unlock(&cm_lock);
+	if (qp == NULL)
+		return;
+	ibv_destroy_qp(qp);
 	if (id->srq == NULL || id->qp_type != IBV_QPT_XRC_RECV)
 		id_destroy_cqs(id_of(id));
 }
