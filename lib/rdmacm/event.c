@@ -128,11 +128,10 @@ static int process_request(struct event *e, const struct reply_cm_event *said)
 }
 
 /*
- * The program has not seen the event yet, so another thread may destroy the queue pair meanwhile. It takes
- * it from the id under the same lock.
+ * The engine has moved the queue pair of the active side to RTS. The program has not seen the event yet, so another thread
+ * may destroy the queue pair meanwhile: rdma_destroy_qp() takes it from the id under the same lock. So it is with
+ * the next two events.
  */
-
-/* The engine has moved the queue pair of the active side to RTS. */
 static void process_established(struct id *id)
 {
 	struct ibv_qp *qp;

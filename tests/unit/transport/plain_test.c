@@ -315,29 +315,6 @@ Test(plain, the_middle_of_a_message_goes_this_way)
 	cr_assert_not(is_plain(&pair.a), "it is the last packet");
 }
 
-Test(plain, the_middle_goes_on_behind_a_new_packet_in_the_middle)
-{
-	struct span_list gather;
-	struct packet p;
-
-	open_pair(false);
-	post_both(WORK_SEND, 0, 9000, false);
-	cr_assert_eq(next_of(&pair.a, &p, &gather), NEXT_PACKET);
-	cr_assert_eq(qp_next_alike(pair.a.qp, &p, &pair.keys, 9, pair.now, &gather), 0,
-		     "it is the first packet");
-	cr_assert_eq(next_of(&pair.a, &p, &gather), NEXT_PACKET);
-	p.again = true;
-	cr_assert_eq(qp_next_alike(pair.a.qp, &p, &pair.keys, 9, pair.now, &gather), 0,
-		     "it was sent again, and those that follow are not");
-	p.again = false;
-	cr_assert_eq(qp_next_alike(pair.a.qp, &p, &pair.keys, 4, pair.now, &gather), 4);
-	p.psn = psn_add(p.psn, 4);
-	cr_assert_eq(qp_next_alike(pair.a.qp, &p, &pair.keys, 9, pair.now, &gather), 2);
-	p.psn = psn_add(p.psn, 2);
-	cr_assert_eq(qp_next_alike(pair.a.qp, &p, &pair.keys, 9, pair.now, &gather), 0,
-		     "the last packet is next");
-}
-
 Test(plain, reads_are_as_many_as_the_peer_remembers)
 {
 	open_pair(false);
