@@ -20,6 +20,7 @@ import subprocess
 import threading
 
 PORT = 7471
+ENDS_WITHIN = 10  # seconds: a program that was killed, unless the kernel holds it
 programs = {}
 
 
@@ -83,9 +84,13 @@ def finish(number, limit):
     try:
         status = program.wait(limit)
     except subprocess.TimeoutExpired:
-        os.killpg(program.pid, signal.SIGKILL)
-        program.wait()
         status = "timeout"
+        os.killpg(program.pid, signal.SIGKILL)
+        try:
+            program.wait(ENDS_WITHIN)
+        except subprocess.TimeoutExpired:
+            stuck = f"it was killed and does not end; its threads: {threads(number)['output']}"
+            return {"status": status, "output": f"{program.said()} / {stuck}"}
     return {"status": status, "output": program.said()}
 
 
@@ -103,7 +108,7 @@ def end_all():
     for number, program in list(programs.items()):
         if program.poll() is None:
             end_with(number, signal.SIGKILL)
-            program.wait()
+            program.wait(ENDS_WITHIN)
     return {"status": 0}
 
 
@@ -139,7 +144,7 @@ class Handler(socketserver.StreamRequestHandler):
     def handle(self):
         try:
             reply = answer(json.loads(self.rfile.readline()))
-        except (OSError, KeyError, ValueError) as error:
+        except (OSError, KeyError, ValueError, subprocess.TimeoutExpired) as error:
             reply = {"status": "error", "output": f"{type(error).__name__}: {error}"}
         self.wfile.write(json.dumps(reply).encode() + b"\n")
 

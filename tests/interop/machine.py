@@ -29,6 +29,9 @@ MODULES = ["virtio_pci", "virtio_net", "9p", "9pnet_virtio", "overlay"]
 # MiB of translated code. After a reset, QEMU is up to fifty times slower until this cache has been
 # emptied once: with QEMU's own choice (1 GiB) the second boot took 73 s, with this one 7 s.
 TRANSLATED = 64
+# QEMU 7.2 leaves out the memory barriers of a guest that can have a single processor, as if its devices did not run on
+# threads of their own: a notification of virtio can get lost, and the guest waits for its disk or network for ever.
+MAX_PROCESSORS = 2
 
 INIT = """#!/bin/busybox sh
 export PATH=/bin
@@ -109,6 +112,10 @@ def initramfs(folder, modules, name="initramfs"):
     return image, made
 
 
+class Silent(Failure):
+    """A guest that answers nothing any more: its kernel or its emulator stands still."""
+
+
 class Machine:
     """A guest that boots at once. Its first network interface has `address` and is at the other end
     of the tap `iface`, in the namespace of `side`."""
@@ -127,6 +134,7 @@ class Machine:
     # of every guest of a run
     processors = 2
     is_quick = False
+    replaced = False  # it stood still once, and was started again
 
     @classmethod
     def be_quick(cls):
@@ -161,7 +169,8 @@ class Machine:
                 f"uroce.server={HERE / 'guest_server.py'}")
         words = [*self.rig.inside(self.side),
                  "qemu-system-x86_64", "-name", self.rig.prefix,
-                 "-accel", f"tcg,thread=multi,tb-size={TRANSLATED}", "-cpu", "max", "-smp", str(self.processors),
+                 "-accel", f"tcg,thread=multi,tb-size={TRANSLATED}", "-cpu", "max",
+                 "-smp", f"{self.processors},maxcpus={MAX_PROCESSORS}",
                  "-m", str(self.memory), "-nographic", "-nodefaults", "-serial", "stdio",
                  "-kernel", str(self.image), "-initrd", str(self.initramfs), "-append", line,
                  *self.devices(),
@@ -197,7 +206,8 @@ class Machine:
         """After a failed case: kills its programs, and prepares a guest that has booted again; restarts
         one that is gone or does not answer."""
         try:
-            self.request({"end all": True}, 10)
+            if self.request({"end all": True}, 10)["status"] != 0:
+                raise Failure("a program does not end")
             if self.qemu.output().count(SERVES) > self.boots:
                 self.await_boot()
         except Failure:
@@ -215,11 +225,24 @@ class Machine:
                 server.settimeout(limit + 30)
                 server.sendall(json.dumps(what).encode() + b"\n")
                 reply = server.makefile().readline()
-        except OSError as error:
-            raise Failure(f"the guest did not answer {what} in {limit + 30} s: {error}") from None
+        except (OSError, Failure) as error:
+            raise self.unanswered(f"the guest did not answer {what} in {limit + 30} s: {error}") from None
         if not reply:
             raise Failure(f"the guest ended the connection at {what}: {self.qemu.tail()}")
         return json.loads(reply)
+
+    def unanswered(self, said):
+        """The failure: whether the guest answers anything, and what its kernel said last."""
+        said += f"; the guest's last lines: {' / '.join(self.qemu.output().strip().splitlines()[-5:])}"
+        try:
+            with self.connect() as server:
+                server.settimeout(20)
+                server.sendall(b'{"listens": 1}\n')
+                if server.makefile().readline():
+                    return Failure(f"{said}; it answers other requests")
+        except (OSError, Failure):
+            pass
+        return Silent(said)
 
     def run(self, words, limit=30, check=True):
         """Executes a program, waits for it, and returns its output."""

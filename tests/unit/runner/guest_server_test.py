@@ -8,6 +8,7 @@ import resource
 import sys
 import time
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "interop"))
@@ -45,6 +46,18 @@ class GuestServer(unittest.TestCase):
     def test_a_program_that_is_not_there(self):
         with self.assertRaises(OSError):
             guest_server.start(["/nonexistent/program"])
+
+    def test_a_program_that_does_not_end(self):
+        """A kernel may hold a program that was killed: the one who asks must get an answer."""
+        number = guest_server.start(["sleep", "600"])
+        try:
+            with unittest.mock.patch.multiple(guest_server, ENDS_WITHIN=0.1), \
+                    unittest.mock.patch.object(guest_server.os, "killpg"):
+                reply = guest_server.finish(number, 0)
+            self.assertEqual(reply["status"], "timeout")
+            self.assertRegex(reply["output"], r"was killed and does not end; its threads: \w+ S ")
+        finally:
+            guest_server.finish(number, 0)
 
     def test_where_threads_stand(self):
         number = guest_server.start(["sleep", "600"])
