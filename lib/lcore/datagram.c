@@ -10,7 +10,7 @@
 #include "base/bits.h"
 #include "lcore/datagram.h"
 #include "lcore/inside.h"
-#include "lcore/inner_ip.h"
+#include "lcore/raw/inner_ip.h"
 #include "wire/decode.h"
 #include "wire/opcode.h"
 

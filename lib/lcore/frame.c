@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lcore/frame.h"
-#include "lcore/inner_ip.h"
+#include "lcore/raw/inner_ip.h"
 #include "lcore/moving/lent.h"
 
 /* At least one span. */

@@ -7,7 +7,7 @@
  */
 #include "base/bits.h"
 #include "input.h"
-#include "lcore/inner_ip.h"
+#include "lcore/raw/inner_ip.h"
 #include "lcore/raw/flow_table.h"
 #include "lcore/raw/raw_hash.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/bits.h"
-#include "lcore/inner_ip.h"
+#include "lcore/raw/inner_ip.h"
 
 #define ROOM 256u
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/bits.h"
-#include "lcore/inner_ip.h"
+#include "lcore/raw/inner_ip.h"
 #include "lcore/raw/raw_frame.h"
 
 #define IPOIB_LENGTH   4u
