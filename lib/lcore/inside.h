@@ -42,6 +42,17 @@ uint32_t rx_poll(struct lcore *l, nanotime now);
 /* This buffer is not needed any more. It is freed with the others of its burst. */
 void frame_spent(struct lcore *l, struct rte_mbuf *m);
 
+/* run_rx.c */
+/* Whether a run may follow this frame, which the core has just taken. */
+bool run_may_follow(const struct lcore *l, const struct engine_qp *q, const struct rte_mbuf *m);
+
+/*
+ * Takes the run at the beginning of the n frames *m, behind *p of the queue pair, for which run_may_follow() was true.
+ * Returns how many frames that were. They are not the caller's any more.
+ */
+uint32_t run_rx(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf **m,
+		uint32_t n, nanotime now);
+
 /*
  * A packet for this queue pair, whose octets lie in the mbuf. True: the mbuf was kept; otherwise it
  * is still the caller's.

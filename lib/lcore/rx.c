@@ -117,68 +117,84 @@ static enum reason frame_decode(struct lcore *l, struct packet *p, const struct 
 	return packet_decode(p, frame, m->data_len, options);
 }
 
-/* Compiled twice: for the port's frames, whose mark and options are known, and for the others. */
-static inline __attribute__((always_inline)) void frame_input(struct lcore *l, struct rte_mbuf *m,
-							      uint32_t mark,
-							      const struct decode_options *options,
-							      bool watched, nanotime now)
+/*
+ * Compiled three times: for the port's small and large frames, whose marks and options are known, and for the others. Returns
+ * the queue pair of *p if it is large and frames of the port may go on with it in a run, otherwise NULL.
+ */
+static inline __attribute__((always_inline)) struct engine_qp *frame_input(
+	struct lcore *l, struct rte_mbuf *m, uint32_t mark, const struct decode_options *options,
+	bool large, bool watched, nanotime now, struct packet *p)
 {
 	uint32_t kind = frame_kind(mark);
-	bool trusted = frame_way[kind].trusted, kept;
+	bool trusted = frame_way[kind].trusted, kept, goes_on;
 	struct engine_qp *q;
 	struct lcore *to;
-	struct packet p;
 	enum reason why;
 
 	stage_switch(l->stages, STAGE_DECODE);
 	if (m->nb_segs > 1 && rte_pktmbuf_linearize(m) != 0) {
 		count_reason(l, REASON_RX_TRUNCATED);
 		rte_pktmbuf_free(m);
-		return;
+		return NULL;
 	}
-	why = frame_decode(l, &p, m, options);
+	why = frame_decode(l, p, m, options);
 	if (why != REASON_NONE) {
 		frame_refused(l, m, why, now);
-		return;
+		return NULL;
 	}
 	stage_switch(l->stages, STAGE_TRANSPORT);
-	p.sender = frame_sender(mark);
-	if (!trusted && p.ecn == ECN_CE)
+	p->sender = frame_sender(mark);
+	if (!trusted && p->ecn == ECN_CE)
 		l->stats.ecn_marked++;
-	if (watched && frame_taken(l, &p, m, now))
-		return;
-	q = directory_find(l->engine, p.dest_qpn);
+	if (watched && frame_taken(l, p, m, now))
+		return NULL;
+	q = directory_find(l->engine, p->dest_qpn);
 	if (kind == FRAME_LENT) {
-		why = lent_open(l, q, &p, m);
+		why = lent_open(l, q, p, m);
 		kind = FRAME_TRUSTED;
 	}
 	if (unlikely(why != REASON_NONE)) {
 		count_reason(l, why);
 		spent(l, m);
-		return;
+		return NULL;
 	}
 	if (q == NULL || q->raw) {
-		no_queue_pair(l, &p, m, kind, now);
-		return;
+		no_queue_pair(l, p, m, kind, now);
+		return NULL;
 	}
 	to = qp_lcore(q);
 	if (to != l) {
-		l->stats.crossed += p.sender == 0;
-		hand_over(l, to, m, frame_mark(FRAME_TRUSTED, p.sender));
-		return;
+		l->stats.crossed += p->sender == 0;
+		hand_over(l, to, m, frame_mark(FRAME_TRUSTED, p->sender));
+		return NULL;
 	}
-	if (is_forged(l->engine, q, &p)) {
+	if (is_forged(l->engine, q, p)) {
 		count_reason(l, REASON_SOURCE_OWN);
 		rte_pktmbuf_free(m);
-		return;
+		return NULL;
 	}
 	q->received++;
 	if (q->type == QP_TYPE_UD)
-		kept = datagram_input(l, q, &p, m, now);
+		kept = datagram_input(l, q, p, m, now);
 	else
-		kept = packet_input(l, q, &p, m, now);
-	if (!kept)
-		spent(l, m);
+		kept = packet_input(l, q, p, m, now);
+	if (kept)
+		return NULL;
+	goes_on = large && options->check_icrc && !watched && run_may_follow(l, q, m);
+	spent(l, m);
+	return goes_on ? q : NULL;
+}
+
+/* A large frame, the first of n from the port. Returns how many of the others were taken with it, as a run. */
+static __attribute__((noinline)) uint32_t large_input(struct lcore *l, struct rte_mbuf **m,
+						      uint32_t n,
+						      const struct decode_options *options,
+						      bool watched, nanotime now)
+{
+	struct packet p;
+	struct engine_qp *q = frame_input(l, m[0], FRAME_RECEIVED, options, true, watched, now, &p);
+
+	return q != NULL ? run_rx(l, q, &p, m + 1, n - 1, now) : 0;
 }
 
 static struct decode_options options_of(const struct lcore *l, bool trusted)
@@ -195,18 +211,28 @@ static uint32_t port_burst(struct lcore *l, nanotime now)
 	bool watched = frame_is_watched(l->engine), crossing = l->engine->lcores > 1;
 	struct rte_mbuf *m[LIMIT_BURST];
 	uint64_t octets = 0;
-	uint16_t n;
+	uint32_t n;
 
 	n = port->ops->rx_burst(port, l->queue, m, LIMIT_BURST);
-	for (uint16_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(m[i], void *));
 	if (ahead_helps(l))
 		ahead_of_frames(l, m, n);
 	capture_frames(l, m, n, CAPTURE_RECEIVED);
-	for (uint16_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
+		struct packet p;
+		uint32_t run;
+
 		octets += m[i]->pkt_len;
-		if (!crossing || !crossing_takes(l, m[i]))
-			frame_input(l, m[i], FRAME_RECEIVED, &options, watched, now);
+		if (crossing && crossing_takes(l, m[i]))
+			continue;
+		if (likely(m[i]->pkt_len < ALIKE_LEAST)) {
+			frame_input(l, m[i], FRAME_RECEIVED, &options, false, watched, now, &p);
+			continue;
+		}
+		run = large_input(l, m + i, n - i, &options, watched, now);
+		octets += (uint64_t)run * l->alike.length;
+		i += run;
 	}
 	l->stats.rx_packets += n;
 	l->stats.rx_octets += octets;
@@ -232,12 +258,13 @@ static void marked_input(struct lcore *l, struct rte_mbuf *m, nanotime now)
 {
 	const struct frame_way *way = &frame_way[frame_kind(m->hash.usr)];
 	const struct decode_options options = options_of(l, way->trusted);
+	struct packet p;
 
 	if (way->whole != NULL)
 		way->whole(l, m, now);
 	else
-		frame_input(l, m, m->hash.usr, &options,
-			    !way->trusted && frame_is_watched(l->engine), now);
+		frame_input(l, m, m->hash.usr, &options, false,
+			    !way->trusted && frame_is_watched(l->engine), now, &p);
 }
 
 static uint32_t inbox_input(struct lcore *l, nanotime now)

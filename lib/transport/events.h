@@ -73,6 +73,19 @@ void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *
 		 const struct key_table *keys, nanotime now, struct outcome *out);
 
 /*
+ * The middle of a message, several packets in one step. qp_expects_alike(): how many packets behind *p, which
+ * qp_received() has just accepted, may come so, at most `most`. They are those of the next PSNs, in order, and differ from
+ * *p in PSN, AckReq and payload alone. Nothing has changed then. Their payloads go to one direct span in *place, one path MTU
+ * each. 0: what is next needs qp_received().
+ * qp_received_alike(): the first n of them have come, n > 0, and the caller has copied their octets, in order, with no event
+ * of this queue pair since qp_expects_alike(). `asked`: the last one with AckReq, counted from 1; 0: none has it.
+ */
+uint32_t qp_expects_alike(const struct qp *qp, const struct packet *p, const struct key_table *keys,
+			  uint32_t most, struct span_list *place);
+void qp_received_alike(struct qp *qp, const struct packet *p, uint32_t n, uint32_t asked,
+		       nanotime now);
+
+/*
  * The caller keeps a packet with OUTCOME_HOLD, so the peer need not send it again. The packet stays
  * kept until it is passed in once more, or the queue pair is in ERR or RESET.
  */

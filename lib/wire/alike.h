@@ -7,6 +7,7 @@
 #ifndef WIRE_ALIKE_H
 #define WIRE_ALIKE_H
 
+#include "base/bits.h"
 #include "base/reason.h"
 #include "base/stage.h"
 #include "wire/envelope.h"
@@ -27,6 +28,14 @@ struct alike {
 
 /* Whether alike_decode() decodes the frame: never one of another length than a->length. */
 bool alike_is(const struct alike *a, const uint8_t *frame, size_t length);
+
+/* ... and its packet has the PSN behind this one. */
+static inline bool alike_is_next(const struct alike *a, const uint8_t *frame, size_t length,
+				 uint32_t psn)
+{
+	return alike_is(a, frame, length) &&
+	       ((load_be32(frame + a->same) ^ (psn + 1)) & 0xffffff) == 0;
+}
 
 /* The same as packet_decode() (decode.h), with the options with which the frame before was decoded. */
 enum reason alike_decode(struct alike *a, struct packet *p, const uint8_t *frame,
