@@ -180,7 +180,8 @@ static inline __attribute__((always_inline)) struct engine_qp *frame_input(
 		kept = packet_input(l, q, p, m, now);
 	if (kept)
 		return NULL;
-	goes_on = large && options->check_icrc && !watched && run_may_follow(l, q, m);
+	goes_on = large && opcode_is_middle(p->opcode) && options->check_icrc && !watched &&
+		  run_may_follow(l, q, m);
 	spent(l, m);
 	return goes_on ? q : NULL;
 }
