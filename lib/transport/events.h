@@ -73,8 +73,8 @@ void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *
 		 const struct key_table *keys, nanotime now, struct outcome *out);
 
 /*
- * The middle of a message, several packets in one step. qp_expects_alike(): how many packets behind *p, which
- * qp_received() has just accepted, may come so, at most `most`. They are those of the next PSNs, in order, and differ from
+ * The middle of a message, several packets in one step. qp_expects_alike(): how many packets behind *p, the last one
+ * that was accepted, may come so, at most `most`. They are those of the next PSNs, in order, and differ from
  * *p in PSN, AckReq and payload alone. Nothing has changed then. Their payloads go to one direct span in *place, one path MTU
  * each. 0: what is next needs qp_received().
  * qp_received_alike(): the first n of them have come, n > 0, and the caller has copied their octets, in order, with no event

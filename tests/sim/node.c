@@ -6,6 +6,7 @@
 #include "must.h"
 #include "node.h"
 #include "transport/path.h"
+#include "transport/psn.h"
 #include "wire/opcode.h"
 
 #define HELD_LOOK (2 * TIME_US) /* between two looks at a path without room */
@@ -421,12 +422,47 @@ static void outcome_check(struct node_qp *q, const struct packet *p, bool offere
 			 o->place.length);
 }
 
+/*
+ * Packets in the middle of a message may come in one step, as in a run of the engine (lcore/run_rx.c). Here each is a step of
+ * its own; every fourth one goes the ordinary way. *to: where its octets go.
+ */
+static bool comes_alike(const struct node_qp *q, const struct packet *p, struct span_list *to)
+{
+	const struct packet *before = &q->middle;
+	bool alike = q->is_middle && p->psn % 4 != 0 && p->psn == psn_add(before->psn, 1) &&
+		     p->opcode == before->opcode && p->payload_length == before->payload_length &&
+		     p->ecn == before->ecn && p->selective == before->selective &&
+		     p->late == before->late && gid_equal(&p->src_gid, &before->src_gid) &&
+		     gid_equal(&p->dst_gid, &before->dst_gid) && p->pkey == before->pkey;
+
+	return alike && !q->node->delay_copies && q->node->fail_copies == 0 &&
+	       qp_expects_alike(q->core, before, &q->node->keys, 1, to) == 1;
+}
+
+static void take_alike(struct node_qp *q, const struct packet *p, const struct span_list *to,
+		       nanotime now)
+{
+	place(q->node, to, p->payload);
+	qp_received_alike(q->core, &q->middle, 1, p->ack_req, now);
+	q->middle = *p;
+	q->next_ticket += q->next_ticket != 0;
+	q->outcome.flags = 0;
+	q->reason = REASON_NONE;
+	q->node->alike++;
+	node_collect(q, now);
+}
+
 static enum reason receive(struct node_qp *q, const struct packet *p, nanotime now)
 {
 	struct node_receives *from = receives_of(q, p);
 	const struct recv_work *offer = NULL;
 	struct outcome *o = &q->outcome;
+	struct span_list to;
 
+	if (comes_alike(q, p, &to)) {
+		take_alike(q, p, &to, now);
+		return REASON_NONE;
+	}
 	if (!qp_can_receive(q->core) && q->tickets == NULL) {
 		q->tickets = must(aligned_alloc(64, qp_tickets_size()));
 		qp_give_tickets(q->core, q->tickets);
@@ -438,6 +474,10 @@ static enum reason receive(struct node_qp *q, const struct packet *p, nanotime n
 	qp_received(q->core, p, offer, &q->node->keys, now, o);
 	q->reason = o->reason;
 	outcome_check(q, p, offer != NULL);
+	q->is_middle = q->reason == REASON_NONE && o->flags == OUTCOME_PLACE &&
+		       opcode_is_middle(p->opcode);
+	if (q->is_middle)
+		q->middle = *p;
 	if (o->flags & OUTCOME_RECEIVE_USED && offer != NULL)
 		from->head++;
 	if (o->flags & (OUTCOME_PLACE | OUTCOME_ATOMIC | OUTCOME_INVALIDATE)) {

@@ -94,6 +94,8 @@ struct node_qp {
 	uint16_t identification;
 	struct outcome outcome;
 	enum reason reason; /* the outcome of the last packet */
+	struct packet middle; /* the last packet, if is_middle */
+	bool is_middle; /* it was accepted in the middle of a message, and its copy was made at once */
 	struct node_kept_list kept[2]; /* requests, responses */
 };
 
@@ -118,6 +120,7 @@ struct node {
 	uint32_t copy_delay; /* maximum, in ns */
 	double fail_copies; /* probability */
 	uint64_t failed_copies;
+	uint64_t alike; /* packets that came in a step of their own (qp_received_alike) */
 	char fault[200]; /* a violation of the core's contract; "" if there was none */
 };
 

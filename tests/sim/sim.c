@@ -538,8 +538,10 @@ void sim_run(const struct sim_config *c, struct sim_result *r)
 	r->link = w->link.counts;
 	r->time = w->now;
 	free(w->load.scratch);
-	for (uint32_t i = 0; i < NODES; i++)
+	for (uint32_t i = 0; i < NODES; i++) {
+		r->alike += w->node[i].alike;
 		node_free(&w->node[i]);
+	}
 	link_free(&w->link);
 	free(w);
 }

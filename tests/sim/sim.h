@@ -44,6 +44,7 @@ struct sim_result {
 	uint64_t octets; /* of them */
 	uint64_t broken; /* connections that failed as expected */
 	uint64_t requests; /* unreliable: requests that completed with success */
+	uint64_t alike; /* packets that were taken as in a run */
 	nanotime time; /* virtual */
 	uint64_t reasons[REASON_COUNT]; /* why frames and packets were dropped or refused */
 };

@@ -32,7 +32,7 @@ static struct sim_config clean(uint64_t seed, uint32_t messages)
 Test(sim, many_seeds, .timeout = 300)
 {
 	struct sim_config c = sim_defaults();
-	uint64_t broken = 0, lost = 0, corrupted = 0, refused = 0;
+	uint64_t broken = 0, lost = 0, corrupted = 0, refused = 0, alike = 0;
 
 	c.messages = 150;
 	for (c.seed = 1; c.seed <= SEEDS(104); c.seed++) {
@@ -42,7 +42,9 @@ Test(sim, many_seeds, .timeout = 300)
 		lost += r.link.lost;
 		corrupted += r.link.corrupted;
 		refused += r.reasons[REASON_ICRC];
+		alike += r.alike;
 	}
+	cr_expect_gt(alike, SEEDS(1000), "%llu packets as in runs", (unsigned long long)alike);
 	/* The seeds had the intended faults. */
 	cr_assert(broken > SEEDS(12) && lost > SEEDS(250) && corrupted > SEEDS(25) &&
 			  refused > SEEDS(12),
