@@ -29,7 +29,7 @@ MODULES = ["virtio_pci", "virtio_net", "9p", "9pnet_virtio", "overlay"]
 # MiB of translated code. After a reset, QEMU is up to fifty times slower until this cache has been
 # emptied once: with QEMU's own choice (1 GiB) the second boot took 73 s, with this one 7 s.
 TRANSLATED = 64
-# QEMU 7.2 leaves out the memory barriers of a guest that can have a single processor, as if its devices did not run on
+# QEMU 7.2 leaves out the memory barriers of a guest that cannot have a second processor, as if its devices did not run on
 # threads of their own: a notification of virtio can get lost, and the guest waits for its disk or network for ever.
 MAX_PROCESSORS = 2
 
