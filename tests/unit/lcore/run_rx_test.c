@@ -8,6 +8,8 @@
 
 #include <rte_mbuf.h>
 
+#include "lcore/raw/flow_table.h"
+#include "lcore/srq.h"
 #include "loop_rig.h"
 #include "loop_wire.h"
 #include "wire/encode.h"
@@ -263,6 +265,31 @@ Test(run_rx, marked_frames_are_taken_one_by_one)
 	cr_expect_eq(rig->engine.lcore->stats.ecn_marked, tampered);
 	cr_expect_eq(in_runs, 0);
 	cr_expect_gt(rig->engine.lcore->stats.cnps_sent, 0);
+}
+
+/* Steering rules look at each frame, even if there are none for it. */
+Test(run_rx, not_while_rules_look_at_frames)
+{
+	static struct flow_table rules;
+
+	warm_up();
+	rig->engine.flows = &rules;
+	write_all();
+	rig->engine.flows = NULL;
+	cr_expect_eq(in_runs, 0);
+}
+
+/* WRITEs take none of its receives. */
+Test(run_rx, not_while_tags_are_matched)
+{
+	static uint64_t no_list;
+	static struct engine_srq srq = { .tags = (void *)&no_list };
+
+	warm_up();
+	rig->side[1].qp.srq = &srq;
+	write_all();
+	rig->side[1].qp.srq = NULL;
+	cr_expect_eq(in_runs, 0);
 }
 
 /* Another sender may ask for an acknowledgement in each packet. */
