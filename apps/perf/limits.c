@@ -9,41 +9,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_eth_ring.h>
-#include <rte_ethdev.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
-#include <rte_mbuf.h>
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
 
 #include "base/bits.h"
+#include "bare.h"
 #include "load.h"
 #include "perf.h"
 #include "wire/icrc.h"
 
-#define BLOCK	      4096u
-#define SMALL	      8u
-#define ROUNDS	      5
-#define ROUND_NS      (20 * TIME_MS)
-#define RAW_BURST     32u
-#define HEADER_OCTETS 70u /* Ethernet, IPv4, UDP, BTH, RETH: the headers of a WRITE ONLY */
-
-/* Where the next payload of a message comes from, or goes to. */
-struct place {
-	uint8_t *octets;
-	uint32_t at;
-};
+#define BLOCK	       4096u
+#define SMALL	       8u
+#define ROUNDS	       5
+#define ROUND_NS       (20 * TIME_MS)
+#define TURNS	       16 /* between two looks at the clock */
+/* Of the port, if one core sends and receives. */
+#define SLOTS_OF_ONE   256u
+#define BUFFERS_OF_ONE 1023u
 
 struct work {
-	struct place from;
-	struct place to;
-	uint32_t message; /* octets; the next payload behind its end is the first one again */
-	uint16_t port; /* a net_ring port that receives what it sends */
-	struct rte_ring *ring; /* behind it */
-	struct rte_mempool *pool;
-	uint32_t payload;
-	bool touch; /* copy and sum the payload at both ends */
+	struct bare_port port;
+	struct bare_end from;
+	struct bare_end to;
+	bool two; /* another core receives */
 	uint32_t sum;
 };
 
@@ -58,9 +48,9 @@ static double best_ns(void (*once)(struct work *), struct work *w, uint32_t per_
 		double ns;
 
 		do {
-			for (int i = 0; i < 16; i++)
+			for (int i = 0; i < TURNS; i++)
 				once(w);
-			n += 16;
+			n += TURNS;
 			now = time_now();
 		} while (now - begin < ROUND_NS);
 		ns = (double)(now - begin) / (double)(n * per_call);
@@ -88,81 +78,114 @@ static void once_copy_and_sum(struct work *w)
 	__asm__ volatile("" : : "r"(w->to.octets) : "memory");
 }
 
-/* The place of a payload. The next one follows it, if the message has room for it. */
-static uint8_t *place_next(struct place *p, const struct work *w)
-{
-	uint8_t *octets = p->octets + p->at;
-
-	p->at += w->payload;
-	if (p->at + w->payload > w->message)
-		p->at = 0;
-	return octets;
-}
-
 /* Sends a burst of frames through a net_ring port and receives it on the same core. */
 static void once_raw(struct work *w)
 {
-	struct rte_mbuf *m[RAW_BURST];
-	uint8_t header[HEADER_OCTETS] = { 0 };
+	bare_send(&w->from);
+	bare_receive(&w->to);
+}
+
+/* The other core. Both numbers are atomic: its thread and the sender's use them at once. */
+struct taker {
+	struct bare_end *end;
+	uint64_t taken; /* frames */
+	uint32_t stop;
+};
+
+static int taker_main(void *arg)
+{
+	struct taker *t = arg;
+	uint64_t taken = 0;
 	uint32_t n;
 
-	if (rte_pktmbuf_alloc_bulk(w->pool, m, RAW_BURST) != 0)
-		return;
-	for (uint32_t i = 0; i < RAW_BURST; i++) {
-		uint8_t *frame = rte_pktmbuf_mtod(m[i], uint8_t *);
+	do {
+		n = bare_receive(t->end);
+		taken += n;
+		__atomic_store_n(&t->taken, taken, __ATOMIC_RELAXED);
+	} while (n > 0 || __atomic_load_n(&t->stop, __ATOMIC_ACQUIRE) == 0);
+	return 0;
+}
 
-		memcpy(frame, header, sizeof(header));
-		if (w->touch) {
-			w->sum = icrc_add(0, frame, HEADER_OCTETS - 14);
-			w->sum = icrc_copy(w->sum, frame + HEADER_OCTETS, place_next(&w->from, w),
-					   w->payload);
-			memcpy(frame + HEADER_OCTETS + w->payload, &w->sum, 4);
-		}
-		m[i]->data_len = (uint16_t)(HEADER_OCTETS + w->payload + 4);
-		m[i]->pkt_len = m[i]->data_len;
-	}
-	n = rte_eth_tx_burst(w->port, 0, m, RAW_BURST);
-	rte_pktmbuf_free_bulk(m + n, RAW_BURST - n);
-	n = rte_eth_rx_burst(w->port, 0, m, RAW_BURST);
-	for (uint32_t i = 0; i < n && w->touch; i++) {
-		uint8_t *frame = rte_pktmbuf_mtod(m[i], uint8_t *), *to = place_next(&w->to, w);
+/* Frames per second in one round. */
+static double round_of_two(struct work *w, const struct taker *t)
+{
+	uint64_t before = __atomic_load_n(&t->taken, __ATOMIC_RELAXED);
+	nanotime begin = time_now(), now;
 
-		w->sum = icrc_add(0, frame, HEADER_OCTETS - 14);
-		w->sum = icrc_add(w->sum, frame + HEADER_OCTETS, w->payload);
-		memcpy(to, frame + HEADER_OCTETS, w->payload);
-		__asm__ volatile("" : : "r"(to) : "memory");
+	do {
+		for (int i = 0; i < TURNS; i++)
+			bare_send(&w->from);
+		now = time_now();
+	} while (now - begin < ROUND_NS);
+	return (double)(__atomic_load_n(&t->taken, __ATOMIC_RELAXED) - before) /
+	       (double)(now - begin) * 1e9;
+}
+
+/* One core sends and another one receives. */
+static double pps_of_two(struct work *w)
+{
+	struct taker t = { .end = &w->to };
+	unsigned int lcore = rte_get_next_lcore(-1, 1, 0);
+	double best = 0;
+
+	if (rte_eal_remote_launch(taker_main, &t, lcore) != 0)
+		return 0;
+	for (int round = 0; round < ROUNDS; round++) {
+		double pps = round_of_two(w, &t);
+
+		best = MAX_OF(best, pps);
 	}
-	rte_pktmbuf_free_bulk(m, n);
+	__atomic_store_n(&t.stop, 1, __ATOMIC_RELEASE);
+	rte_eal_wait_lcore(lcore);
+	bare_end(&w->from);
+	return best;
 }
 
 static double raw_pps(struct work *w, uint32_t payload, uint32_t message, bool touch)
 {
-	w->payload = payload;
-	w->message = message;
-	w->from.at = w->to.at = 0;
-	w->touch = touch;
-	return 1e9 / best_ns(once_raw, w, RAW_BURST);
+	struct bare_kind k = { .payload = payload, .message = message, .touch = touch };
+
+	bare_begin(&w->from, &k);
+	bare_begin(&w->to, &k);
+	return w->two ? pps_of_two(w) : 1e9 / best_ns(once_raw, w, BARE_BURST);
 }
 
-static void messages_run(const struct perf_options *o, struct work *w, struct limit_result *r)
+/* A last frame with less payload counts for its part. */
+static double messages_pps(const struct perf_options *o, struct work *w, uint32_t size)
 {
-	r->sizes = o->sizes;
-	for (uint32_t i = 0; i < o->sizes; i++) {
-		uint32_t size = o->size[i], payload = MIN_OF(size, o->mtu);
+	uint32_t payload = MIN_OF(size, o->mtu);
 
-		r->message[i].size = size;
-		/* A last frame with less payload counts for its part. */
-		r->message[i].per_s = raw_pps(w, payload, size, true) * payload / size;
-	}
+	return raw_pps(w, payload, size, true) * payload / size;
+}
+
+/* SIZE_MAX: not measured. */
+static size_t place_of(const struct limit_result *l, uint32_t size)
+{
+	for (uint32_t i = 0; i < l->sizes; i++)
+		if (l->message[i].size == size)
+			return i;
+	return SIZE_MAX;
+}
+
+double limits_of_one(const struct limit_result *l, uint32_t size)
+{
+	size_t i = place_of(l, size);
+
+	if (i != SIZE_MAX)
+		return l->message[i].of_one;
+	/* Atomics have this size, whatever sizes are asked for. */
+	return size == SMALL ? l->raw_small_full_pps : 0;
 }
 
 double limits_messages(const struct limit_result *l, uint32_t size)
 {
-	for (uint32_t i = 0; i < l->sizes; i++)
-		if (l->message[i].size == size)
-			return l->message[i].per_s;
-	/* Atomics have this size, whatever sizes are asked for. */
-	return size == SMALL ? l->raw_small_full_pps : 0;
+	size_t i = place_of(l, size);
+
+	if (l->small_of_two <= 0)
+		return limits_of_one(l, size);
+	if (i != SIZE_MAX)
+		return l->message[i].of_two;
+	return size == SMALL ? l->small_of_two : 0;
 }
 
 /* The other end of the hand-over: returns every element. */
@@ -211,33 +234,17 @@ static double handoff_ns(unsigned int lcore)
 	return (double)begin / trips / 2;
 }
 
-static int raw_port(struct work *w)
+/* Frames for another core wait in as many slots and buffers as those of an engine. */
+static int work_begin(struct work *w, uint32_t octets, bool two)
 {
-	static uint32_t opened; /* a vdev keeps its name when its port is closed */
-	char name[RTE_RING_NAMESIZE];
-	struct rte_eth_conf conf = { 0 };
-	struct rte_ring *ring;
-	int port;
+	uint32_t slots = two ? PERF_PORT_SLOTS : SLOTS_OF_ONE;
+	uint32_t buffers = two ? PERF_PORT_BUFFERS : BUFFERS_OF_ONE;
 
-	snprintf(name, sizeof(name), "limit-raw%" PRIu32, opened++);
-	ring = rte_ring_create(name, 256, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
-	port = ring == NULL ? -1 : rte_eth_from_ring(ring);
-	if (port < 0 || rte_eth_dev_configure((uint16_t)port, 1, 1, &conf) != 0 ||
-	    rte_eth_rx_queue_setup((uint16_t)port, 0, 256, SOCKET_ID_ANY, NULL, w->pool) != 0 ||
-	    rte_eth_tx_queue_setup((uint16_t)port, 0, 256, SOCKET_ID_ANY, NULL) != 0 ||
-	    rte_eth_dev_start((uint16_t)port) != 0)
-		return 1;
-	w->port = (uint16_t)port;
-	w->ring = ring;
-	return 0;
-}
-
-static int work_begin(struct work *w, uint32_t octets)
-{
-	w->pool = rte_pktmbuf_pool_create("limit-pool", 1023, 64, 0, 128 + 4352, SOCKET_ID_ANY);
+	*w = (struct work){ .two = two };
+	w->from.port = w->to.port = &w->port;
 	if (posix_memalign((void **)&w->from.octets, 4096, octets) != 0 ||
-	    posix_memalign((void **)&w->to.octets, 4096, octets) != 0 || w->pool == NULL ||
-	    raw_port(w) != 0) {
+	    posix_memalign((void **)&w->to.octets, 4096, octets) != 0 ||
+	    bare_port_open(&w->port, slots, buffers) != 0) {
 		fputs("uroce perf: no memory to measure the limits; try --memory with more\n",
 		      stderr);
 		return 1;
@@ -249,23 +256,16 @@ static int work_begin(struct work *w, uint32_t octets)
 
 static void work_end(struct work *w)
 {
-	rte_eth_dev_stop(w->port);
-	rte_eth_dev_close(w->port);
-	rte_ring_free(w->ring);
-	rte_mempool_free(w->pool);
+	bare_port_close(&w->port);
 	free(w->from.octets);
 	free(w->to.octets);
 }
 
-int limits_run(const struct perf_options *o, struct limit_result *r)
+static int of_one_core(const struct perf_options *o, uint32_t octets, struct limit_result *r)
 {
-	struct work w = { 0 };
-	uint32_t octets = BLOCK;
+	struct work w;
 
-	memset(r, 0, sizeof(*r));
-	for (uint32_t i = 0; i < o->sizes; i++)
-		octets = MAX_OF(octets, o->size[i]);
-	if (work_begin(&w, octets) != 0)
+	if (work_begin(&w, octets, false) != 0)
 		return 1;
 	r->copy_ns = best_ns(once_copy, &w, 1);
 	r->icrc_ns = best_ns(once_sum, &w, 1);
@@ -274,9 +274,38 @@ int limits_run(const struct perf_options *o, struct limit_result *r)
 	r->raw_small_full_pps = raw_pps(&w, SMALL, SMALL, true);
 	r->raw_full_pps = raw_pps(&w, BLOCK, BLOCK, true);
 	r->raw_full_bits = r->raw_full_pps * BLOCK * 8;
-	messages_run(o, &w, r);
-	if (o->placement != PLACE_ONE)
-		r->handoff_ns = handoff_ns(rte_get_next_lcore(-1, 1, 0));
+	for (uint32_t i = 0; i < r->sizes; i++)
+		r->message[i].of_one = messages_pps(o, &w, r->message[i].size);
 	work_end(&w);
 	return 0;
+}
+
+static int of_two_cores(const struct perf_options *o, uint32_t octets, struct limit_result *r)
+{
+	struct work w;
+
+	if (work_begin(&w, octets, true) != 0)
+		return 1;
+	r->small_of_two = raw_pps(&w, SMALL, SMALL, true);
+	for (uint32_t i = 0; i < r->sizes; i++)
+		r->message[i].of_two = messages_pps(o, &w, r->message[i].size);
+	work_end(&w);
+	return 0;
+}
+
+int limits_run(const struct perf_options *o, struct limit_result *r)
+{
+	uint32_t octets = BLOCK;
+
+	memset(r, 0, sizeof(*r));
+	r->sizes = o->sizes;
+	for (uint32_t i = 0; i < o->sizes; i++) {
+		r->message[i].size = o->size[i];
+		octets = MAX_OF(octets, o->size[i]);
+	}
+	if (of_one_core(o, octets, r) != 0)
+		return 1;
+	if (o->placement != PLACE_ONE)
+		r->handoff_ns = handoff_ns(rte_get_next_lcore(-1, 1, 0));
+	return o->placement == PLACE_TWO ? of_two_cores(o, octets, r) : 0;
 }

@@ -154,6 +154,14 @@ static void distribution(struct figure *f, const char *name, enum series_look lo
 
 /* ---- rates ---- */
 
+/* The limit of rates; that of latency is always of one core. */
+static struct series *limit_of_rates(const struct measure *m, struct figure *f)
+{
+	bool two = m->options->placement == PLACE_TWO;
+
+	return figure_series(f, two ? "limit of two cores" : "limit of a core", LOOK_LIMIT);
+}
+
 static void limits_by_size(const struct measure *m, struct series *s)
 {
 	for (uint32_t i = 0; i < count(m->plan->size); i++) {
@@ -196,9 +204,9 @@ static int figure_sizes(struct measure *m, struct perf_pair *p)
 	*f = (struct figure){
 		.id = "throughput",
 		.title = "Throughput by size",
-		.note = "Payload on one queue pair. Limit: one core makes frames of that size, copies "
-			"and sums their payload at both ends, and passes them through the same ports, "
-			"without an engine. TCP: one connection over the loopback interface, which "
+		.note = "Payload on one queue pair. Limit: frames of that size are made, their payload is "
+			"copied and summed at both ends, and they pass through the same ports, on the "
+			"cores that the engines have, without an engine. TCP: one connection over the loopback interface, which "
 			"makes no sums and whose frames have 64 KiB; small writes share a frame. UCX: "
 			"tagged messages over such a connection, both ends in one thread.",
 		.x = { AXIS_BINARY, "octets of a message", "B" },
@@ -208,7 +216,7 @@ static int figure_sizes(struct measure *m, struct perf_pair *p)
 	    rate_by_size(m, p, f, PERF_READ, "RDMA READ") != 0 ||
 	    rate_by_size(m, p, f, PERF_SEND, "SEND") != 0)
 		return 1;
-	limits_by_size(m, figure_series(f, "limit of a core", LOOK_LIMIT));
+	limits_by_size(m, limit_of_rates(m, f));
 	if (m->has_tcp)
 		beside_by_size(m, f, "kernel TCP", m->tcp_rate);
 	if (m->has_ucx)
@@ -225,19 +233,19 @@ static int figure_qps(struct measure *m, struct perf_pair *p)
 	*f = (struct figure){
 		.id = "rate",
 		.title = "Message rate by number of queue pairs",
-		.note = "RDMA WRITE of 8 octets on this number of queue pairs at once. Limit: frames of 8 "
-			"octets on one core, as above.",
+		.note = "RDMA WRITE of 8 octets on this number of queue pairs at once. Limit: as above, with "
+			"8 octets.",
 		.x = { AXIS_BINARY, "queue pairs", "" },
 		.y = { AXIS_FROM_ZERO, "messages", "M/s" },
 	};
 	s = figure_series(f, "RDMA WRITE", LOOK_OWN);
-	limit = figure_series(f, "limit of a core", LOOK_LIMIT);
+	limit = limit_of_rates(m, f);
 	for (uint32_t i = 0; i < count(m->plan->qps); i++) {
 		progress_step("messages on %u queue pairs", m->plan->qps[i]);
 		if (load_run(p, PERF_WRITE, SMALL, m->plan->qps[i], &r) != 0)
 			return 1;
 		series_point(s, r.qps, (double)r.messages / r.seconds / 1e6);
-		series_point(limit, r.qps, m->limits.raw_small_full_pps / 1e6);
+		series_point(limit, r.qps, limits_messages(&m->limits, SMALL) / 1e6);
 	}
 	return 0;
 }
@@ -312,13 +320,13 @@ static int rate_under_loss(struct measure *m, struct perf_pair *p)
 		.id = "loss",
 		.title = "Throughput under loss",
 		.note = "Messages of 64 KiB on one queue pair while this share of the frames is lost in "
-			"each direction. Limit: the limit of a core, less what is lost.",
+			"each direction. Limit: as above, less what is lost.",
 		.x = { AXIS_LIST, "frames lost", "%" },
 		.y = { AXIS_FROM_ZERO, "payload", "Gbit/s" },
 	};
 	s[PERF_WRITE] = figure_series(f, names[PERF_WRITE], LOOK_OWN);
 	s[PERF_READ] = figure_series(f, names[PERF_READ], LOOK_OWN);
-	limit = figure_series(f, "limit of a core", LOOK_LIMIT);
+	limit = limit_of_rates(m, f);
 	for (uint32_t i = 0; i < losses(m->plan); i++) {
 		double loss = m->plan->loss[i];
 

@@ -32,10 +32,8 @@
 #include "perf.h"
 #include "protocol/command.h"
 
-#define ONE	     4294967296.0 /* probability 1, as net_impair has it */
-#define RING_SLOTS   1024u
-#define PORT_MTU     4200u
-#define POOL_BUFFERS 8191u
+#define ONE	 4294967296.0 /* probability 1, as net_impair has it */
+#define PORT_MTU 4200u
 
 /*
  * Puts EAL's lcores 0 and, if `two`, 1 on the first CPUs that this process may use. False: too few.
@@ -90,7 +88,7 @@ int pair_eal(const struct perf_options *o)
 static struct rte_mempool *pool_make(const char *name)
 {
 	struct rte_mempool *pool = rte_pktmbuf_pool_create(
-		name, POOL_BUFFERS, 256, 0,
+		name, PERF_PORT_BUFFERS, 256, 0,
 		(uint16_t)(RTE_PKTMBUF_HEADROOM + ethdev_mbuf_octets(PORT_MTU)),
 		(int)rte_socket_id());
 
@@ -232,7 +230,7 @@ static struct rte_ring *ring_make(const char *pair, const char *way)
 	char name[RTE_RING_NAMESIZE];
 
 	snprintf(name, sizeof(name), "%s-%s", pair, way);
-	return rte_ring_create(name, RING_SLOTS, (int)rte_socket_id(),
+	return rte_ring_create(name, PERF_PORT_SLOTS, (int)rte_socket_id(),
 			       RING_F_SP_ENQ | RING_F_SC_DEQ);
 }
 

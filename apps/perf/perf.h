@@ -13,12 +13,15 @@
 
 #include "histogram.h"
 
-#define PERF_SIZES  16u
-#define PERF_QPS    16384u
-#define PERF_DEPTH  4096u
+#define PERF_SIZES	  16u
+#define PERF_QPS	  16384u
+#define PERF_DEPTH	  4096u
 /* Round trips that a distribution has at least, however busy the machine is. */
-#define PERF_TRIPS  10u
-#define PERF_OCTETS (64u << 20) /* of a message */
+#define PERF_TRIPS	  10u
+#define PERF_OCTETS	  (64u << 20) /* of a message */
+/* Of a port: frames on the way to the other end, and buffers. */
+#define PERF_PORT_SLOTS	  1024u
+#define PERF_PORT_BUFFERS 8191u
 
 enum perf_operation {
 	PERF_WRITE,
@@ -164,14 +167,18 @@ struct limit_result {
 	uint32_t sizes;
 	struct {
 		uint32_t size;
-		double per_s;
+		double of_one; /* sent and received by one core */
+		double of_two; /* sent by one core and received by another; 0: the placement is not "two" */
 	} message[PERF_SIZES];
+	double small_of_two; /* frames of 8 octets, as of_two */
 };
 
 /* 0, or 1 after a line on stderr. */
 int limits_run(const struct perf_options *o, struct limit_result *r);
-/* Messages of this size a second; 0: not measured. */
+/* Messages of this size a second, on as many cores as the placement gives to the engines; 0: not measured. */
 double limits_messages(const struct limit_result *l, uint32_t size);
+/* ... on one core, whatever the placement. */
+double limits_of_one(const struct limit_result *l, uint32_t size);
 
 extern const char *const operation_name[PERF_OPERATIONS];
 extern const char *const placement_name[];

@@ -19,8 +19,12 @@ void limits_text(const struct limit_result *l)
 	       l->raw_small_full_pps / 1e6, l->raw_full_pps / 1e6, l->raw_full_bits / 1e9);
 	for (uint32_t i = 0; i < l->sizes; i++)
 		printf("  messages of %8u   %8.4f M/s, all of their octets copied and summed at both ends: %.1f Gbit/s\n",
-		       l->message[i].size, l->message[i].per_s / 1e6,
-		       l->message[i].per_s * l->message[i].size * 8 / 1e9);
+		       l->message[i].size, l->message[i].of_one / 1e6,
+		       l->message[i].of_one * l->message[i].size * 8 / 1e9);
+	for (uint32_t i = 0; i < l->sizes && l->small_of_two > 0; i++)
+		printf("  messages of %8u   %8.4f M/s from one core to another, so each end has a core: %.1f Gbit/s\n",
+		       l->message[i].size, l->message[i].of_two / 1e6,
+		       l->message[i].of_two * l->message[i].size * 8 / 1e9);
 	if (l->handoff_ns > 0)
 		printf("  ring to another core  %8.1f ns one way\n", l->handoff_ns);
 	putchar('\n');
@@ -41,7 +45,9 @@ void limits_json(struct json *j, const struct limit_result *l)
 	for (uint32_t i = 0; i < l->sizes; i++) {
 		json_open(j, NULL, '{');
 		json_integer(j, "size", l->message[i].size);
-		json_number(j, "messages_per_s", l->message[i].per_s);
+		json_number(j, "messages_per_s", l->message[i].of_one);
+		if (l->small_of_two > 0)
+			json_number(j, "two_cores_messages_per_s", l->message[i].of_two);
 		json_close(j, '}');
 	}
 	json_close(j, ']');

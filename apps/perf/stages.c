@@ -51,7 +51,7 @@ int stages_bars(struct perf_pair *p, const struct limit_result *l, struct bars *
 	struct load_result r;
 
 	for (uint32_t i = 0; i < BARS_LOADS; i++) {
-		double frames = limits_messages(l, loads[i].size) *
+		double frames = limits_of_one(l, loads[i].size) *
 				(loads[i].size == 8 ? 1 : loads[i].size / p->options->mtu);
 
 		progress_step("cycles by stage, %s", loads[i].name);
