@@ -68,9 +68,10 @@
 #define LIMIT_COPY_WAIT	    10000u /* ms a command waits for copies; then its program is detached */
 
 /* Lcores: how work is cut into pieces. */
-#define LIMIT_STAGE  256u /* frames of one tx round */
-#define LIMIT_GATHER 1024u /* copies from peer memory of one tx round */
-#define LIMIT_ROUND  64u /* packets of all queue pairs in one poll, and the last turn */
+#define LIMIT_STAGE	  256u /* frames of one tx round */
+#define LIMIT_GATHER	  1024u /* copies from peer memory of one tx round */
+#define LIMIT_BLANK_POLLS 64u /* without a packet, until buffers for more go back to the pool */
+#define LIMIT_ROUND	  64u /* packets of all queue pairs in one poll, and the last turn */
 #define LIMIT_LOOP_BACKLOG \
 	512u /* frames for ourselves that are not read yet: then nothing is sent */
 #define LIMIT_LOOP	     2048u /* room for them */

@@ -156,6 +156,8 @@ void cq_complete(struct lcore *l, struct engine_qp *q, struct engine_cq *cq, str
 void qp_raise(struct lcore *l, struct engine_qp *q, uint32_t events);
 /* tx.c */
 uint32_t tx_poll(struct lcore *l, nanotime now);
+/* Gives buffers for frames to come back to the pool. */
+void blanks_return(struct lcore *l);
 /* A turn of this client's queue pairs alone. */
 void tx_of_client(struct lcore *l, const struct client *c, nanotime now);
 void ready_add(struct lcore *l, struct engine_qp *q);

@@ -115,6 +115,7 @@ static void loop_drop(struct lcore *l)
 
 void lcore_destroy(struct lcore *l)
 {
+	blanks_return(l);
 	loop_drop(l);
 	pointers_free_frames(l->inbox);
 	rte_ring_free(l->messages);

@@ -131,8 +131,9 @@ struct lcore {
 	struct engine_qp *unsettled[LIMIT_BURST];
 	uint32_t spent_count; /* buffers of this burst to free */
 	struct rte_mbuf *spent[LIMIT_BURST];
-	uint32_t blank_count; /* buffers for frames of this tx round */
-	struct rte_mbuf *blank[LIMIT_TURN];
+	uint32_t blank_count; /* buffers for frames to come */
+	uint32_t blank_age; /* polls since one was needed */
+	struct rte_mbuf *blank[2 * LIMIT_TURN];
 	struct outcome outcome; /* scratch */
 	struct alike alike; /* the last frame from the port in the middle of a message */
 	struct engine_srq *srq; /* its request is offered to the packet at hand */

@@ -9,6 +9,7 @@
 #include <rte_mbuf.h>
 
 #include "base/bits.h"
+#include "base/prefetch.h"
 #include "lcore/frame.h"
 #include "lcore/moving/moving.h"
 #include "lcore/moving/outlet.h"
@@ -17,6 +18,8 @@
 #include "lcore/turns/ahead.h"
 #include "lcore/window.h"
 #include "wire/opcode.h"
+
+#define BLANK_AHEAD 4u /* frames before a buffer is filled */
 
 void ready_add(struct lcore *l, struct engine_qp *q)
 {
@@ -33,35 +36,65 @@ void ready_remove(struct lcore *l, struct engine_qp *q)
 }
 
 /*
- * Buffers are taken from the pool for a whole turn. Those that are left go back when the round
- * leaves. False: the pool is empty.
+ * Buffers are taken from the pool for a whole turn. Those that are left are for the next turn, which
+ * has most often one or two packets. False: the pool is empty.
  */
 static bool blank_ready(struct lcore *l)
 {
 	struct rte_mempool *pool = l->engine->pool;
+	void **more = (void **)&l->blank[l->blank_count];
 
-	if (l->blank_count > 0)
+	if (l->blank_count >= LIMIT_TURN)
 		return true;
-	if (rte_mempool_get_bulk(pool, (void **)l->blank, LIMIT_TURN) == 0)
-		l->blank_count = LIMIT_TURN;
-	else if (rte_mempool_get(pool, (void **)l->blank) == 0)
+	if (rte_mempool_get_bulk(pool, more, LIMIT_TURN) == 0)
+		l->blank_count += LIMIT_TURN;
+	else if (l->blank_count == 0 && rte_mempool_get(pool, more) == 0)
 		l->blank_count = 1;
 	return l->blank_count > 0;
+}
+
+/*
+ * A buffer that another core freed is in that core's cache. It is asked for some frames before it is
+ * filled. Its address is computed, because reading it would mean waiting for the buffer.
+ */
+static void blank_ahead(const struct lcore *l)
+{
+	struct rte_mbuf *m;
+	const uint8_t *frame;
+
+	if (l->blank_count < BLANK_AHEAD)
+		return;
+	m = l->blank[l->blank_count - BLANK_AHEAD];
+	frame = (const uint8_t *)rte_mbuf_buf_addr(m, l->engine->pool) + RTE_PKTMBUF_HEADROOM;
+	prefetch_to_write(m);
+	prefetch_to_write(&m->next); /* its second line */
+	prefetch_to_write(frame);
+	prefetch_to_write(frame + 64);
 }
 
 static struct rte_mbuf *blank_take(struct lcore *l)
 {
 	struct rte_mbuf *m = l->blank[--l->blank_count];
 
+	blank_ahead(l);
 	rte_pktmbuf_reset(m);
 	return m;
 }
 
-static void blanks_return(struct lcore *l)
+void blanks_return(struct lcore *l)
 {
 	if (l->blank_count > 0)
 		rte_mempool_put_bulk(l->engine->pool, (void **)l->blank, l->blank_count);
 	l->blank_count = 0;
+}
+
+/* An lcore that sends nothing for a while keeps no buffers. */
+static void blanks_age(struct lcore *l, bool sent)
+{
+	if (sent)
+		l->blank_age = 0;
+	else if (l->blank_count > 0 && ++l->blank_age >= LIMIT_BLANK_POLLS)
+		blanks_return(l);
 }
 
 static void count_unusual(struct lcore *l, struct engine_qp *q, const struct packet *p)
@@ -190,7 +223,6 @@ static void stage_gather(struct lcore *l, nanotime now)
 
 static void stage_leave(struct lcore *l, nanotime now)
 {
-	blanks_return(l);
 	if (l->staged == 0)
 		return;
 	if (l->gather_count > 0) {
@@ -266,5 +298,6 @@ uint32_t tx_poll(struct lcore *l, nanotime now)
 			break; /* no buffer, or the stage is full; a mover's job holds one turn */
 	}
 	stage_leave(l, now);
+	blanks_age(l, staged > 0);
 	return left + staged + outlets_wait(l);
 }

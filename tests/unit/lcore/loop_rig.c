@@ -203,6 +203,13 @@ struct rig *rig_open(void)
 
 void rig_close(struct rig *r)
 {
+	rig_close_counting(r);
+}
+
+uint32_t rig_close_counting(struct rig *r)
+{
+	uint32_t lost;
+
 	for (uint32_t i = 0; i < RIG_SIDES; i++) {
 		struct rig_side *s = &r->side[i];
 
@@ -214,12 +221,14 @@ void rig_close(struct rig *r)
 	}
 	lcore_destroy(r->engine.lcore);
 	directory_destroy(&r->engine);
+	lost = rte_mempool_in_use_count(r->engine.pool);
 	rte_mempool_free(r->engine.pool);
 	arena_destroy(r->arena);
 	free(r->engine.keys.slot);
 	free(r->engine.lcore);
 	free(r->client.qp);
 	free(r);
+	return lost;
 }
 
 static bool rig_post_work(struct rig *r, uint32_t side, const struct send_work *what, uint32_t from,

@@ -44,6 +44,8 @@ extern uint16_t rig_tickets;
 /* Starts the EAL once a process; then a fresh rig. */
 struct rig *rig_open(void);
 void rig_close(struct rig *r);
+/* Returns how many packet buffers the lcore kept when it ended. */
+uint32_t rig_close_counting(struct rig *r);
 /* All queue pairs send through this port, and receive what comes from it. */
 void rig_use_port(struct rig *r, struct port *port);
 /* Posts one request of `length` octets of the side's own buffer; false: the ring is full. */
