@@ -29,6 +29,7 @@ struct cq_ring {
 	 * after cq_ring_init and before the first push.
 	 */
 	bool one_lcore;
+	uint32_t taken; /* one_lcore: how far the program had polled when a push looked last */
 	uint64_t head; /* private: next position (low half), pushes begun (high half) */
 	uint64_t tail; /* private: position shown (low half), pushes finished (high half) */
 	uint64_t solicited; /* private: see cq_ring.c */

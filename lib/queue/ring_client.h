@@ -27,14 +27,29 @@ static inline void *ring_client_slot(struct rte_ring *r, uint32_t position, uint
 /*
  * The slot for the next request. NULL: the ring is full. A reservation that is not published is
  * forgotten: the next call returns the same slot.
+ *
+ * *read is the caller's, 0 in the beginning: how far the engine had read when this looked last. The
+ * engine's core writes its tail all the time, so this looks again only if *read leaves no room.
  */
-static inline void *ring_client_reserve(struct rte_ring *r, uint32_t stride)
+static inline void *ring_client_reserve_seen(struct rte_ring *r, uint32_t stride, uint32_t *read)
 {
 	uint32_t position = r->prod.tail;
-	/* pairs with the release store of the consumer's tail: it has read the slot */
-	uint32_t read = __atomic_load_n(&r->cons.tail, __ATOMIC_ACQUIRE);
 
-	return position - read < r->capacity ? ring_client_slot(r, position, stride) : NULL;
+	if (position - *read >= r->capacity) {
+		/* pairs with the release store of the consumer's tail: it has read the slot */
+		*read = __atomic_load_n(&r->cons.tail, __ATOMIC_ACQUIRE);
+		if (position - *read >= r->capacity)
+			return NULL;
+	}
+	return ring_client_slot(r, position, stride);
+}
+
+/* The same for a caller that keeps no *read. */
+static inline void *ring_client_reserve(struct rte_ring *r, uint32_t stride)
+{
+	uint32_t read = r->prod.tail - r->capacity;
+
+	return ring_client_reserve_seen(r, stride, &read);
 }
 
 /* Shows the engine the request in the reserved slot. */

@@ -68,12 +68,20 @@ int send_admit(struct qp *qp)
 {
 	if (qp->sq.resets != 0 || !state_at_least(qp, IBV_QPS_RTS))
 		return EINVAL;
+	/*
+	 * No more slots are taken than requests were posted since the last polled completion. If
+	 * that leaves room, there is no need to wait for the line in which the engine counts.
+	 */
+	if (qp->sq.posted - __atomic_load_n(&qp->sq.done, __ATOMIC_RELAXED) < qp->sq.max_wr)
+		return 0;
 	return send_outstanding(qp) >= qp->sq.max_wr ? ENOMEM : 0;
 }
 
 struct send_work *send_reserve(struct qp *qp)
 {
-	return qp->sq.ring != NULL ? ring_client_reserve(qp->sq.ring, qp->sq.stride) : NULL;
+	struct work_queue *q = &qp->sq;
+
+	return q->ring != NULL ? ring_client_reserve_seen(q->ring, q->stride, &q->read) : NULL;
 }
 
 static inline void commit(struct qp *qp, const struct send_work *w)
@@ -347,7 +355,7 @@ static int post_one_recv(struct qp *qp, const struct ibv_recv_wr *wr)
 		return EINVAL;
 	if (q->ring == NULL || q->posted - __atomic_load_n(&q->done, __ATOMIC_RELAXED) >= q->max_wr)
 		return ENOMEM;
-	w = ring_client_reserve(q->ring, q->stride);
+	w = ring_client_reserve_seen(q->ring, q->stride, &q->read);
 	if (w == NULL)
 		return ENOMEM;
 	recv_write(w, wr);

@@ -91,10 +91,46 @@ Test(cq_ring, a_forged_consumer_tail_is_an_overrun)
 
 		q->ring->cons.tail = tails[i];
 		cr_assert_not(cq_ring_push(&q->side, &c));
-		q->side.one_lcore = true;
-		cr_assert_not(cq_ring_push(&q->side, &c));
 		free_cq(q);
 	}
+}
+
+/* hostile H-91: forged positions in a completion queue. An lcore that is alone looks only when its ring seems full. */
+Test(cq_ring, a_forged_consumer_tail_ends_in_an_overrun_if_one_lcore_completes)
+{
+	static const uint32_t tails[] = { 1, 8, 0x7fffffff, 0x80000000, UINT32_MAX - 10 };
+	struct completion c = { 0 };
+
+	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
+		struct cq *q = new_cq(8, 7);
+		uint32_t pushed = 0;
+
+		q->side.one_lcore = true;
+		q->ring->cons.tail = tails[i];
+		while (pushed < 100 && cq_ring_push(&q->side, &c))
+			pushed++;
+		cr_expect_eq(pushed, tails[i] == 1 ? 8 : 7, "%u with a tail of %u", pushed,
+			     tails[i]);
+		cr_expect_eq(q->ring->prod.tail, pushed);
+		free_cq(q);
+	}
+}
+
+/* The program's tail is in a line of its core, so an lcore that is alone looks at it once in a round of the ring. */
+Test(cq_ring, one_lcore_looks_at_the_consumer_when_it_has_to)
+{
+	struct cq *q = new_cq(8, 7);
+	struct completion c = { 0 };
+
+	q->side.one_lcore = true;
+	for (uint32_t i = 0; i < 7; i++) {
+		q->ring->cons.tail = i;
+		cr_assert(cq_ring_push(&q->side, &c));
+		cr_assert_eq(q->side.taken, 0);
+	}
+	cr_assert(cq_ring_push(&q->side, &c));
+	cr_assert_eq(q->side.taken, 6);
+	free_cq(q);
 }
 
 /* hostile H-91: forged positions in a completion queue. */

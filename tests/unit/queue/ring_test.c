@@ -83,6 +83,29 @@ Test(ring, a_full_ring_takes_nothing_and_an_unpublished_slot_is_forgotten)
 	free(r);
 }
 
+Test(ring, a_client_that_has_room_does_not_look_at_the_engine_s_tail)
+{
+	struct rte_ring *r = new_ring(SIZE, STRIDE, false);
+	uint32_t read = 0;
+
+	for (uint32_t i = 0; i < SIZE - 1; i++) {
+		r->cons.tail = i;
+		cr_assert_not_null(ring_client_reserve_seen(r, STRIDE, &read));
+		cr_assert_eq(read, 0);
+		ring_client_publish(r);
+	}
+	cr_assert_not_null(ring_client_reserve_seen(r, STRIDE, &read));
+	cr_assert_eq(read, SIZE - 2, "the ring seemed full");
+	ring_client_publish(r);
+	r->cons.tail = SIZE - 1;
+	for (uint32_t i = 0; i < SIZE - 2; i++) {
+		cr_assert_not_null(ring_client_reserve_seen(r, STRIDE, &read));
+		ring_client_publish(r);
+	}
+	cr_assert_null(ring_client_reserve_seen(r, STRIDE, &read), "now it is");
+	free(r);
+}
+
 Test(ring, the_engine_produces_and_the_client_peeks)
 {
 	struct rte_ring *r = new_ring(SIZE, STRIDE, false);
