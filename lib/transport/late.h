@@ -68,6 +68,8 @@ static inline void late_sum(struct late *l)
 static inline void late_polled(struct late *l, nanotime gap, bool worked, nanotime at)
 {
 	gap = MIN_OF(gap, LATE_MOST);
+	if (!worked && gap < l->away && l->stall == 0)
+		return; /* as most idle polls: nothing changes */
 	if (worked) {
 		l->poll = MAX_OF(gap, l->poll - l->poll / LATE_FADES);
 		l->away -= l->away / LATE_FADES;

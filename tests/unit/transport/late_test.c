@@ -81,3 +81,18 @@ Test(late, a_core_that_was_yielded_makes_its_host_late)
 	late_polled(&l, TIME_NEVER / 4, false, now);
 	cr_assert_eq(l.time, LATE_MOST, "bounded");
 }
+
+/* Most idle polls change nothing, but one of them sees that the port takes frames again. */
+Test(late, a_port_that_took_nothing_is_forgotten_without_work)
+{
+	struct late l = { 0 };
+
+	late_polled(&l, 10 * US, false, 1);
+	late_stalled(&l, 100 * US, 1);
+	cr_expect_eq(l.time, 200 * US);
+	late_polled(&l, US, false, LIMIT_PATH_STALL_MS * TIME_MS);
+	cr_expect_eq(l.time, 200 * US);
+	late_polled(&l, US, false, LIMIT_PATH_STALL_MS * TIME_MS + 2);
+	cr_expect_eq(l.time, 10 * US);
+	cr_expect_eq(l.step, late_step(10 * US));
+}
