@@ -63,25 +63,28 @@ STATE_INLINE __m128i state_over_last(__m128i state, size_t left, const uint8_t *
 }
 
 /*
- * The sum: the remainder modulo P of the state times x^32, inverted. Two steps of 32 bits, and then Barrett's
- * reduction. Ones were added to the first four octets, because a sum begins with them.
+ * The sum: the remainder modulo P of a polynomial of 96 bits, inverted, in Barrett's way: its upper 64 bits times x^96 / P
+ * give the quotient, and that times P the multiple to take off. Ones were added to the first four octets, because a
+ * sum begins with them.
  */
+STATE_INLINE uint32_t state_reduce(__m128i polynomial)
+{
+	/* x^96 / P without its last bit, which has no part in the quotient; P */
+	const __m128i by =
+		_mm_set_epi64x(INT64_C(0x1db710641), (int64_t)UINT64_C(0xb4e5b025f7011641));
+	__m128i quotient = _mm_clmulepi64_si128(polynomial, by, 0x00);
+	__m128i multiple = _mm_clmulepi64_si128(quotient, by, 0x10);
+
+	return ~(uint32_t)_mm_extract_epi32(_mm_xor_si128(polynomial, multiple), 2);
+}
+
+/* ... of a state, times x^32: its first 64 bits are multiplied by x^96. */
 STATE_INLINE uint32_t state_sum(__m128i state)
 {
-	const __m128i even = _mm_setr_epi32(-1, 0, -1, 0);
-	const __m128i by =
-		_mm_set_epi64x(INT64_C(0x163cd6124), INT64_C(0x0ccaa009e)); /* x^64, x^96 */
-	const __m128i p =
-		_mm_set_epi64x(INT64_C(0x1f7011641), INT64_C(0x1db710641)); /* x^64 / P, P */
-	__m128i t;
+	const __m128i by = _mm_set_epi64x(0, INT64_C(0x0ccaa009e));
+	__m128i first = _mm_clmulepi64_si128(state, by, 0x00);
 
-	t = _mm_clmulepi64_si128(state, by, 0x00);
-	state = _mm_xor_si128(_mm_srli_si128(state, 8), t);
-	t = _mm_clmulepi64_si128(_mm_and_si128(state, even), by, 0x10);
-	state = _mm_xor_si128(_mm_srli_si128(state, 4), t);
-	t = _mm_clmulepi64_si128(_mm_and_si128(state, even), p, 0x10);
-	t = _mm_clmulepi64_si128(_mm_and_si128(t, even), p, 0x00);
-	return ~(uint32_t)_mm_extract_epi32(_mm_xor_si128(state, t), 1);
+	return state_reduce(_mm_xor_si128(_mm_srli_si128(state, 8), first));
 }
 
 /* What short_sum_ipv4() or short_sum_ipv6() (short_sum.h) would make a sum of, for octets that follow. */

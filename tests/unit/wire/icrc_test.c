@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "frames.h"
 #include "wire/opcode.h"
+#include "wire/short_sum.h"
 
 /* The definition, bit by bit: reflected polynomial 0xEDB88320, initial and final value all ones. */
 static uint32_t crc_by_bits(uint32_t sum, const uint8_t *p, size_t n)
@@ -112,11 +113,16 @@ Test(icrc, leaves_out_the_variant_fields_of_ipv6)
 	expect_variant(1, variant, sizeof(variant));
 }
 
-/* Both ways to sum, whichever this processor has. */
+/* All ways to sum that this processor has. */
 static void expect_begin(const uint8_t *l3, const uint8_t *masked, size_t n)
 {
 	uint32_t sum = crc_by_bits(0, masked, n + 8);
 
+	if (short_sum_works() && n <= SHORT_SUM_MOST)
+		cr_assert_eq(l3[0] >> 4 == 6 ? short_sum_ipv6(l3, n) : short_sum_ipv4(l3, n), sum,
+			     "%zu octets, one step after the other", n);
+	if (short_sum_512_works() && n <= SHORT_SUM_512_MOST)
+		cr_assert_eq(short_sum_512(l3, n), sum, "%zu octets at once", n);
 	cr_assert_eq(icrc_begin(l3, n), sum, "%zu octets", n);
 	cr_assert_eq(icrc_begin_anywhere(l3, n), sum, "%zu octets with a masked copy", n);
 }
