@@ -18,7 +18,8 @@
 /* A mark of the network is answered packet by packet, and an open ticket comes before later ones. */
 static bool may_come_alike(const struct qp *qp, const struct packet *p)
 {
-	const uint32_t receiving = 1u << QP_STATE_RTS | 1u << QP_STATE_SQD | 1u << QP_STATE_SQE;
+	const uint32_t receiving =
+		1u << QP_STATE_RTR | 1u << QP_STATE_RTS | 1u << QP_STATE_SQD | 1u << QP_STATE_SQE;
 
 	return qp->type == QP_TYPE_RC && (receiving & 1u << qp->state) &&
 	       opcode_is_middle(p->opcode) && p->payload_length == qp->mtu && p->pad == 0 &&

@@ -24,13 +24,16 @@
 #define EXPECTED_READ_REQUEST (OP_FIRST | OP_LAST | OP_RETH)
 #define EXPECTED_WHOLE_SEND   (OP_FIRST | OP_LAST | OP_PAYLOAD | OP_CONSUMES)
 
-/* In order, in a message of that kind (KIND_UNDEFINED: between messages), and no NAK waits for it. */
+/*
+ * In order, in a message of that kind (KIND_UNDEFINED: between messages), and no NAK waits for it. The first
+ * packet in RTR raises an event (qp.c); programs that only serve WRITEs and READs stay in RTR.
+ */
 static inline bool expected_in_turn(const struct qp *qp, const struct packet *p, uint8_t open)
 {
 	const struct responder *r = &qp->resp;
 
 	return p->psn == r->expected_psn && r->open == open && !r->reported && r->nak == 0 &&
-	       qp->state != QP_STATE_RTR;
+	       (qp->state != QP_STATE_RTR || qp->established);
 }
 
 /* Between 1 octet and a path MTU, padded correctly. */

@@ -333,6 +333,16 @@ Test(alike_received, not_beyond_the_receive_request)
 	cr_expect_eq(expects(100), 62, "64 path MTUs, of which two have come");
 }
 
+/* The first packet of a connection raises an event; those of this message were later. */
+Test(alike_received, in_rtr_as_in_rts)
+{
+	begin(KIND_WRITE);
+	pair.a.qp->state = QP_STATE_RTR;
+	cr_expect_eq(expects(20), 0, "no packet came in this state");
+	pair.a.qp->established = true;
+	cr_expect_eq(expects(20), 5);
+}
+
 Test(alike_received, not_behind_the_first_packet)
 {
 	begin(KIND_WRITE);

@@ -224,7 +224,9 @@ static void run(uint64_t seed)
 	open_pair();
 	if (seed % 2 == 0)
 		give_paths();
-	for (uint32_t n = 0; n < 300 && qp_state(pair.a.qp) == QP_STATE_RTS; n++) {
+	if (seed % 3 == 0)
+		pair.a.qp->state = pair.b.qp->state = QP_STATE_RTR; /* they only serve */
+	for (uint32_t n = 0; n < 300 && qp_state(pair.a.qp) != QP_STATE_ERR; n++) {
 		uint32_t length;
 		uint8_t base = next_base(&length);
 
@@ -258,6 +260,20 @@ static bool is_taken(uint8_t base, uint32_t n, uint32_t flaw)
 	if (pair.a.qp->resp.holding > 0 || pair.a.qp->resp.nak_at != TIME_NEVER)
 		respond_passed(pair.a.qp, p.psn, pair.now);
 	return true;
+}
+
+/* A program that only serves WRITEs and READs (perftest's server) stays in RTR. */
+Test(expected, the_first_packet_in_rtr_raises_an_event_and_later_ones_are_as_in_rts)
+{
+	open_pair();
+	pair.a.qp->state = pair.b.qp->state = QP_STATE_RTR;
+	make_receives(4096, 0);
+	cr_expect_not(is_taken(OPB_WRITE_ONLY, 8, 0));
+	receive_both(OPB_WRITE_ONLY, 8, 0, true);
+	cr_expect_eq(pair.a.qp->events, QP_EVENT_COMM_EST);
+	cr_expect(is_taken(OPB_WRITE_ONLY, 8, 0));
+	cr_expect(is_taken(OPB_READ_REQUEST, 8, 0));
+	cr_expect(is_taken(OPB_SEND_ONLY, 8, 0));
 }
 
 Test(expected, what_is_small_goes_this_way)
