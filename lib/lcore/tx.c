@@ -36,8 +36,8 @@ void ready_remove(struct lcore *l, struct engine_qp *q)
 }
 
 /*
- * Buffers are taken from the pool for a whole turn. Those that are left are for the next turn, which
- * has most often one or two packets. False: the pool is empty.
+ * Buffers are taken from the pool for a whole turn. Most turns have one or two packets, so those that
+ * are left stay for the next one. False: the pool is empty.
  */
 static bool blank_ready(struct lcore *l)
 {

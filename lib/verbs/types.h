@@ -173,8 +173,7 @@ struct work_queue {
 	uint32_t max_wr; /* as granted */
 	uint32_t max_sge;
 	uint32_t posted;
-	uint32_t
-		read; /* of the ring, by the engine, when a request was posted last that had to know */
+	uint32_t read; /* ring_client_reserve_seen() */
 	uint32_t done; /* the requests before this one have completed and were polled */
 	uint32_t signaled_posted; /* send queue: signaled requests that were posted ... */
 	uint32_t signaled_polled; /* ... and whose completions were polled */
