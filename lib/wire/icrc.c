@@ -104,8 +104,12 @@ static __attribute__((noinline)) uint32_t begin_long(const uint8_t *l3, size_t n
 
 uint32_t icrc_begin(const uint8_t *l3, size_t header_length)
 {
-	if (header_length <= SHORT_SUM_512_MOST && short_sum_512_works())
-		return short_sum_512(l3, header_length);
+	if (header_length <= SHORT_SUM_WIDE_MOST) {
+		if (short_sum_512_works())
+			return short_sum_512(l3, header_length);
+		if (header_length % 4 == 0 && short_sum_256_works())
+			return short_sum_256(l3, header_length);
+	}
 	if (header_length > SHORT_SUM_MOST || !short_sum_works())
 		return begin_long(l3, header_length);
 	return l3[0] >> 4 == 6 ? short_sum_ipv6(l3, header_length)

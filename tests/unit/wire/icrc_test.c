@@ -121,8 +121,10 @@ static void expect_begin(const uint8_t *l3, const uint8_t *masked, size_t n)
 	if (short_sum_works() && n <= SHORT_SUM_MOST)
 		cr_assert_eq(l3[0] >> 4 == 6 ? short_sum_ipv6(l3, n) : short_sum_ipv4(l3, n), sum,
 			     "%zu octets, one step after the other", n);
-	if (short_sum_512_works() && n <= SHORT_SUM_512_MOST)
+	if (short_sum_512_works() && n <= SHORT_SUM_WIDE_MOST)
 		cr_assert_eq(short_sum_512(l3, n), sum, "%zu octets at once", n);
+	if (short_sum_256_works() && n <= SHORT_SUM_WIDE_MOST && n % 4 == 0)
+		cr_assert_eq(short_sum_256(l3, n), sum, "%zu octets at once with AVX2", n);
 	cr_assert_eq(icrc_begin(l3, n), sum, "%zu octets", n);
 	cr_assert_eq(icrc_begin_anywhere(l3, n), sum, "%zu octets with a masked copy", n);
 }
@@ -188,6 +190,12 @@ Test(icrc, of_headers_that_differ_in_their_last_four_octets)
 	}
 }
 
+static void expect_begin_256(const uint8_t *l3, size_t n)
+{
+	if (short_sum_256_works() && n <= SHORT_SUM_WIDE_MOST && n % 4 == 0)
+		cr_assert_eq(short_sum_256(l3, n), icrc_begin_anywhere(l3, n), "%zu octets", n);
+}
+
 /* No octet outside of what is summed is read: the page behind it, and the one before it, may not be. */
 Test(icrc, begin_reads_nothing_around_the_octets)
 {
@@ -205,6 +213,8 @@ Test(icrc, begin_reads_nothing_around_the_octets)
 				     n);
 			cr_assert_eq(icrc_begin(at + page - n, n),
 				     icrc_begin_anywhere(at + page - n, n), "%zu octets", n);
+			expect_begin_256(at, n);
+			expect_begin_256(at + page - n, n);
 		}
 }
 
