@@ -58,7 +58,7 @@ int engine_call(int fd, struct command_request *request, struct command_reply *r
 	return engine_call_for_file(fd, request, reply, reply_bytes, NULL, why, why_size);
 }
 
-/* As recv(). The descriptor that comes along is *file. */
+/* As recv(), whatever signals come. The descriptor that comes along is *file. */
 static ssize_t receive(int fd, void *octets, size_t size, int *file)
 {
 	union {
@@ -68,16 +68,15 @@ static ssize_t receive(int fd, void *octets, size_t size, int *file)
 	struct iovec iov = { octets, size };
 	struct msghdr message = { .msg_iov = &iov,
 				  .msg_iovlen = 1,
-				  .msg_control = &space,
-				  .msg_controllen = sizeof(space) };
+				  .msg_control = file != NULL ? &space : NULL,
+				  .msg_controllen = file != NULL ? sizeof(space) : 0 };
 	const struct cmsghdr *c;
 	ssize_t got;
 
-	if (file == NULL)
-		return recv(fd, octets, size, 0);
-	*file = -1;
-	got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-	c = got >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
+	do
+		got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	c = got >= 0 && file != NULL ? CMSG_FIRSTHDR(&message) : NULL;
 	if (c != NULL && c->cmsg_type == SCM_RIGHTS)
 		memcpy(file, CMSG_DATA(c), sizeof(*file));
 	return got;
@@ -86,14 +85,17 @@ static ssize_t receive(int fd, void *octets, size_t size, int *file)
 int engine_call_for_file(int fd, struct command_request *request, struct command_reply *reply,
 			 size_t reply_bytes, int *file, char *why, size_t why_size)
 {
-	ssize_t got;
+	ssize_t sent, got;
 
 	if (file != NULL)
 		*file = -1;
 	request->magic = COMMAND_MAGIC;
 	request->version = COMMAND_VERSION;
 	memset(reply, 0, reply_bytes);
-	if (send(fd, request, request->length, MSG_NOSIGNAL) != (ssize_t)request->length)
+	do
+		sent = send(fd, request, request->length, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	if (sent != (ssize_t)request->length)
 		return refuse(errno, why, why_size, "cannot send a command to the engine");
 	got = receive(fd, reply, reply_bytes, file);
 	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))

@@ -4,14 +4,17 @@
 
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
+import time
 import unittest
 
 from engine_rig import ENOUGH, UROCE, EngineCase, Terminal, until
 
 NEW_PAGE = "\x1b[H\x1b[2J"
+RECEIVING = ("45", "47", "207", "212")  # recvfrom() and recvmsg(), as x86-64 and arm64 number them
 OWN_PAGE, OLD_PAGE = "\x1b[?1049h", "\x1b[?1049l"
 
 
@@ -115,6 +118,29 @@ class Top(EngineCase):
                 terminal.write(end)
             else:
                 os.kill(terminal.pid, end)
+            terminal.read_until(OLD_PAGE)
+            self.assertEqual(terminal.status(), 0, end)
+
+    def await_receiving(self, pid):
+        """Until the process waits for an answer. Its calls are not to be seen everywhere."""
+        stop = time.monotonic() + ENOUGH
+        path = pathlib.Path(f"/proc/{pid}/syscall")
+        try:
+            while path.read_text().split()[0] not in RECEIVING:
+                self.assertLess(time.monotonic(), stop, "no question to the engine")
+                time.sleep(0.001)
+        except (FileNotFoundError, PermissionError) as why:
+            self.skipTest(str(why))
+
+    def test_a_signal_while_the_engine_is_asked(self):
+        for end in (signal.SIGINT, signal.SIGTERM):
+            terminal = self.terminal()
+            os.kill(self.engine.pid, signal.SIGSTOP)
+            try:
+                self.await_receiving(terminal.pid)
+                os.kill(terminal.pid, end)
+            finally:
+                os.kill(self.engine.pid, signal.SIGCONT)
             terminal.read_until(OLD_PAGE)
             self.assertEqual(terminal.status(), 0, end)
 
