@@ -23,7 +23,8 @@
 #define BLOCK	       4096u
 #define SMALL	       8u
 #define ROUNDS	       5
-#define ROUND_NS       (20 * TIME_MS)
+#define ROUND_LONGEST  (20 * TIME_MS)
+#define ROUND_SHORTEST TIME_MS
 #define TURNS	       16 /* between two looks at the clock */
 /* Of the port, if one core sends and receives. */
 #define SLOTS_OF_ONE   256u
@@ -34,6 +35,7 @@ struct work {
 	struct bare_end from;
 	struct bare_end to;
 	bool two; /* another core receives */
+	nanotime round; /* how long each is measured */
 	uint32_t sum;
 };
 
@@ -52,7 +54,7 @@ static double best_ns(void (*once)(struct work *), struct work *w, uint32_t per_
 				once(w);
 			n += TURNS;
 			now = time_now();
-		} while (now - begin < ROUND_NS);
+		} while (now - begin < w->round);
 		ns = (double)(now - begin) / (double)(n * per_call);
 		if (round == 0 || ns < best)
 			best = ns;
@@ -116,7 +118,7 @@ static double round_of_two(struct work *w, const struct taker *t)
 		for (int i = 0; i < TURNS; i++)
 			bare_send(&w->from);
 		now = time_now();
-	} while (now - begin < ROUND_NS);
+	} while (now - begin < w->round);
 	return (double)(__atomic_load_n(&t->taken, __ATOMIC_RELAXED) - before) /
 	       (double)(now - begin) * 1e9;
 }
@@ -235,12 +237,14 @@ static double handoff_ns(unsigned int lcore)
 }
 
 /* Frames for another core wait in as many slots and buffers as those of an engine. */
-static int work_begin(struct work *w, uint32_t octets, bool two)
+static int work_begin(struct work *w, const struct perf_options *o, uint32_t octets, bool two)
 {
 	uint32_t slots = two ? PERF_PORT_SLOTS : SLOTS_OF_ONE;
 	uint32_t buffers = two ? PERF_PORT_BUFFERS : BUFFERS_OF_ONE;
 
 	*w = (struct work){ .two = two };
+	w->round = (nanotime)(o->seconds * 1e8); /* a tenth of what is measured beside it */
+	w->round = MAX_OF(MIN_OF(w->round, ROUND_LONGEST), ROUND_SHORTEST);
 	w->from.port = w->to.port = &w->port;
 	if (posix_memalign((void **)&w->from.octets, 4096, octets) != 0 ||
 	    posix_memalign((void **)&w->to.octets, 4096, octets) != 0 ||
@@ -265,7 +269,7 @@ static int of_one_core(const struct perf_options *o, uint32_t octets, struct lim
 {
 	struct work w;
 
-	if (work_begin(&w, octets, false) != 0)
+	if (work_begin(&w, o, octets, false) != 0)
 		return 1;
 	r->copy_ns = best_ns(once_copy, &w, 1);
 	r->icrc_ns = best_ns(once_sum, &w, 1);
@@ -284,7 +288,7 @@ static int of_two_cores(const struct perf_options *o, uint32_t octets, struct li
 {
 	struct work w;
 
-	if (work_begin(&w, octets, true) != 0)
+	if (work_begin(&w, o, octets, true) != 0)
 		return 1;
 	r->small_of_two = raw_pps(&w, SMALL, SMALL, true);
 	for (uint32_t i = 0; i < r->sizes; i++)
