@@ -103,28 +103,29 @@ def run_row(uroce, line, port):
     return figures(words[0], text)
 
 
-def run_connected(uroce, lines, port):
-    """Nothing outside shows that the server listens, so a client that is refused tries again."""
-    server_words, client_words = (line.format(port=port).split() for line in lines)
-    server, end = Program(uroce, server_words), time.monotonic() + LIMIT
-    client = None
-    try:
-        while True:
+def run_connected(uroce, lines):
+    """Nothing outside shows that a server listens, so a client may be refused. Both begin again then, with more time between
+    them: perftest listens twice, and a server whose client was refused at the second time waits for ever."""
+    end, pause = time.monotonic() + LIMIT, 0
+    while True:
+        port, client = free_port(), None
+        server_words, client_words = (line.format(port=port).split() for line in lines)
+        server = Program(uroce, server_words)
+        try:
+            time.sleep(pause)
             client = Program(uroce, client_words)
-            try:
-                text = client.succeed()
-                break
-            except Failure:
-                refused = re.search("REJECTED|Unexpected CM event", client.text(), re.I)
-                if not refused or server.popen.poll() is not None or time.monotonic() > end:
-                    raise
-            time.sleep(0.05)
-        server.succeed()
-    finally:
-        server.end()
-        if client:
-            client.end()
-    return figures(client_words[0], text) if client_words[0].startswith("ib_") else "connected"
+            text = client.succeed()
+            server.succeed()
+            return figures(client_words[0], text) if client_words[0].startswith("ib_") else "connected"
+        except Failure:
+            refused = client and re.search("REJECTED|Unexpected CM event", client.text(), re.I)
+            if not refused or time.monotonic() > end:
+                raise
+        finally:
+            server.end()
+            if client:
+                client.end()
+        pause = max(0.1, 2 * pause)
 
 
 def free_port():
@@ -148,7 +149,7 @@ def main():
         shown = lines[1].format(port="PORT")
         print(f"uroce run -- {shown}", flush=True)
         try:
-            table.append((shown, run_connected(uroce, lines, free_port())))
+            table.append((shown, run_connected(uroce, lines)))
         except Failure as problem:
             failed += 1
             table.append((shown, f"FAILED: {problem}"))
