@@ -191,7 +191,8 @@ struct uroce_options {
 	int64_t socket_gid;
 	/*
 	 * Packet buffers, which stay the caller's and outlive the engine. Each holds a whole frame
-	 * of the port. NULL: the engine creates a pool.
+	 * of the port. An lcore that sends keeps up to 31 of them for its next frames, until 64 polls
+	 * have sent nothing or it sleeps. NULL: the engine creates a pool.
 	 */
 	struct rte_mempool *pool;
 	/*

@@ -88,7 +88,7 @@ void blanks_return(struct lcore *l)
 	l->blank_count = 0;
 }
 
-/* An lcore that sends nothing for a while keeps no buffers. */
+/* An lcore that sends nothing for a while keeps no buffers, and one that sleeps neither (idle.c). */
 static void blanks_age(struct lcore *l, bool sent)
 {
 	if (sent)

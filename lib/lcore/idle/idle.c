@@ -131,6 +131,7 @@ static void wait_for_bell(struct lcore *l, int bell, nanotime now)
 	l->stats.sleeps++;
 	l->asleep_until = now + left;
 	l->napped = naps(l, bell);
+	blanks_return(l); /* others may need them while it sleeps */
 	lcore_rise(l);
 	n = ppoll(p, bell >= 0 ? 2 : 1, &t, NULL);
 	while (!lcore_sit(l))

@@ -160,6 +160,18 @@ class Report(unittest.TestCase):
             self.assertEqual((end.returncode, end.stdout), (1, ""))
             self.assertRegex(end.stderr, f"^uroce perf: --report {folder}: {says}.*\n$")
 
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one processor")
+    def test_rates_of_two_cores_stand_beside_their_limit(self):
+        folder = self.folder / "two"
+        end = subprocess.run([UROCE, *QUICK, str(folder), "--placement", "two"], timeout=ENOUGH,
+                             env=self.environment, capture_output=True, text=True)
+        self.assertEqual((end.returncode, end.stderr), (0, ""))
+        for figure in json.loads((folder / "figures.json").read_text())["figures"]:
+            names = {series["name"] for series in figure["series"]}
+            rates = figure["id"] in ("throughput", "rate", "loss")
+            self.assertEqual("limit of two cores" in names, rates, figure["id"])
+            self.assertEqual("limit of a core" in names, not rates, figure["id"])
+
     def test_nothing_is_left_of_a_report_that_fails(self):
         folder = self.folder / "a"
         end = subprocess.run([UROCE, *QUICK, str(folder), "--placement", "two"], timeout=ENOUGH,

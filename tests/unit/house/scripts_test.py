@@ -7,6 +7,7 @@ a command are that ./check runs in memory.
 
 import os
 import pathlib
+import runpy
 import subprocess
 import tempfile
 import unittest
@@ -26,6 +27,28 @@ class Wrong(unittest.TestCase):
             self.assertEqual((end.returncode, end.stdout), (2, ""), words)
             self.assertTrue(end.stderr.startswith(says), end.stderr)
             self.assertEqual(end.stderr.count("\n"), 1, end.stderr)
+
+
+# Stands in for uroce. The first client is refused, and its server then waits for ever.
+REFUSES = """#!/bin/sh
+cd "$(dirname "$0")"
+case $3 in
+server) until [ -e "$4.done" ] && [ ! -e "$4.spoilt" ]; do sleep 0.01; done ;;
+client) touch "$4.done"
+	[ -e refused ] || { touch refused "$4.spoilt"; echo "Event: RDMA_CM_EVENT_REJECTED; error: 8."; exit 1; } ;;
+esac
+"""
+
+
+class Try(unittest.TestCase):
+    def test_a_refused_client_begins_again_with_its_server(self):
+        script = runpy.run_path(str(ROOT / "scripts/try.py"))
+        with tempfile.TemporaryDirectory() as folder:
+            uroce = pathlib.Path(folder) / "uroce"
+            uroce.write_text(REFUSES)
+            uroce.chmod(0o755)
+            said = script["run_connected"](str(uroce), ("server {port}", "client {port}"))
+            self.assertEqual((said, (uroce.parent / "refused").exists()), ("connected", True))
 
 
 class InMemory(unittest.TestCase):
