@@ -26,6 +26,7 @@ import dapl
 import devices
 import faults
 import kernel_interface
+import libraries
 import mpi
 import offloads
 import own_programs
@@ -91,7 +92,8 @@ def all_cases():
             yield Case(f"{place}/{name}", place, run, f"{place}/{name}" not in wires.LONG)
         for where, name, run, quick in [*connections.cases(), *raw.cases(), *devices.cases(),
                                         *rsockets.cases(), *storage.cases(), *mpi.cases(),
-                                        *dapl.cases(), *under.cases(), *ceph.cases()]:
+                                        *dapl.cases(), *under.cases(), *ceph.cases(),
+                                        *libraries.cases()]:
             if where == place:
                 yield Case(f"{place}/{name}", place, run, quick)
     for place in cases.OTHER_PLACES:
