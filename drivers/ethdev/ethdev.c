@@ -231,6 +231,8 @@ static bool ethdev_refresh(struct port *p)
 	__atomic_store_n(&p->link_up, up, __ATOMIC_RELAXED);
 	__atomic_store_n(&d->own, mac_word(p->mac.octet), __ATOMIC_RELAXED);
 	p->mtu = mtu;
+	if (up)
+		packet_rings_send(&d->packet_rings, d->link_ifindex);
 	return changed;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <rte_errno.h>
 #include <rte_ether.h>
@@ -78,14 +79,14 @@ static int configure(struct ethdev *d, const struct rte_eth_dev_info *info)
 static int set_rx_queue(struct ethdev *d, uint16_t i, uint16_t descriptors, unsigned int socket,
 			struct rte_mempool *pool)
 {
-	struct af_xdp_sockets before;
+	struct own_sockets before;
 	int ret;
 
 	if (d->xdp)
-		af_xdp_sockets_find(&before);
+		own_sockets_find(AF_XDP, &before);
 	ret = rte_eth_rx_queue_setup(d->id, i, descriptors, socket, NULL, pool);
 	if (ret == 0 && d->xdp) {
-		d->queue[i].bell = af_xdp_socket_new(&before);
+		d->queue[i].bell = own_socket_new(AF_XDP, &before);
 		d->queue[i].bell_is_borrowed = true;
 	}
 	return ret;
@@ -327,6 +328,8 @@ struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_s
 	d->removed = -1;
 	filter_open(d, &info);
 	open_bells(d);
+	if (d->sees_own_frames)
+		packet_rings_find(&d->packet_rings, d->link_ifindex);
 	removal_watch(d, &info);
 	learn_arrival(d);
 	if (o->kernel_interface != NULL && !kernel_join(d, o->kernel_interface, why, why_size)) {

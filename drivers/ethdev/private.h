@@ -30,6 +30,11 @@ struct ethdev_queue {
 	bool bell_is_borrowed; /* it is net_af_xdp's own socket, which the driver closes */
 } __rte_cache_aligned;
 
+struct packet_rings {
+	uint32_t count;
+	int fd[LIMIT_LCORES];
+};
+
 struct ethdev {
 	struct port port;
 	uint16_t id;
@@ -39,6 +44,7 @@ struct ethdev {
 	struct rings rings; /* as requested */
 	uint32_t link_ifindex; /* the Linux interface behind the port; 0: none */
 	int facts; /* descriptor for queries about the interface; -1: none */
+	struct packet_rings packet_rings; /* of net_af_packet; none for others */
 	bool sees_own_frames;
 	uint64_t own; /* atomic: the port's address, for lcores */
 	bool filters_vlans; /* the device filters VLANs, and lets ours through */
@@ -144,15 +150,24 @@ int bell_open(uint32_t ifindex, bool roce_only);
 bool bell_filter(int fd, bool roce_only);
 void bell_silence(int fd);
 
-/* af_xdp.c: descriptors of AF_XDP sockets, for finding the one that a queue's setup has made. */
-#define AF_XDP_SOCKETS 256u /* more than two for each queue of four ports */
-struct af_xdp_sockets {
+/*
+ * own_sockets.c: descriptors of this process's sockets of a domain, AF_XDP or AF_PACKET. own_socket_new: the one that is open
+ * now and was not open before; -1: none.
+ */
+#define OWN_SOCKETS 256u /* more than two for each queue of four ports */
+struct own_sockets {
 	uint32_t count;
-	int fd[AF_XDP_SOCKETS];
+	int fd[OWN_SOCKETS];
 };
-void af_xdp_sockets_find(struct af_xdp_sockets *all);
-/* The socket that is open now and was not open before. -1: none. */
-int af_xdp_socket_new(const struct af_xdp_sockets *before);
+void own_sockets_find(int domain, struct own_sockets *all);
+int own_socket_new(int domain, const struct own_sockets *before);
+
+/*
+ * packet_rings.c: net_af_packet's sockets on a Linux interface. packet_rings_send: sends what stayed in them after the
+ * interface was down; for any thread, while lcores send.
+ */
+void packet_rings_find(struct packet_rings *rings, uint32_t ifindex);
+void packet_rings_send(const struct packet_rings *rings, uint32_t ifindex);
 
 /*
  * aside.c: a packet socket for frames that are not RoCE. It accepts none until steering rules want

@@ -167,6 +167,19 @@ af_packet | af_xdp)
 	answers 1 linux ping fe80::1%far || fail "ping to the link-local address"
 	expect "^bell"
 	finish
+	# after the interface was down, a frame leaves although no other one follows it
+	run --vdev "net_${kind}0,iface=near" -- answer "net_${kind}0" 10.9.0.1/24 10.9.0.2
+	expect "^resolved 10.9.0.2 02:00:00:00:00:02"
+	linux ip neighbour replace 10.9.0.1 lladdr 02:00:00:00:00:01 nud permanent dev far
+	ip link set near down
+	ip link set near up
+	for tries in $(seq 100); do
+		linux ip link show far | grep -q LOWER_UP && break
+		[ "$tries" -lt 100 ] || fail "the cable stays down"
+		sleep 0.05
+	done
+	linux ping -q -c 1 -W 5 10.9.0.1 || fail "the first frame after the interface was down"
+	finish
 	;;
 netdev)
 	# an interface whose frames have no Ethernet header
