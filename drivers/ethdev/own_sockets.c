@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * DPDK's drivers do not say which sockets they have opened. So these are found among the descriptors
- * of this process: the AF_XDP socket of a queue is the one that is there after
- * rte_eth_rx_queue_setup() and was not there before.
+ * of this process. net_af_xdp has no rx interrupts, and its frames never reach a packet socket
+ * (bell.c), but its sockets become readable when frames arrive. The socket of a queue is the one that
+ * is there after rte_eth_rx_queue_setup() and was not there before. packet_rings.c says why those of
+ * net_af_packet are needed.
  */
 #include <dirent.h>
 #include <stdlib.h>

@@ -11,6 +11,7 @@
  *
  * If nothing else is sent, burst 1 stays for ever. It may be the request for a neighbour's address.
  * So the error is taken away and the call is made here, too.
+ * The kernel lets one thread at a time send from a ring.
  */
 #include <linux/if_packet.h>
 #include <sys/socket.h>

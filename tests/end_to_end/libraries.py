@@ -37,6 +37,8 @@ def librpma(rig):
     client = None
     try:
         wait_until("the server of librpma", 30, lambda: "listening" in server.output() or not server.alive())
+        if not server.alive():
+            raise Failure(f"the server of librpma ended: {server.tail()}")
         client = rig.program(rig.sides[1], [program, "client", address, PORT], name="rpma-client")
         succeed_with(client, "rounds agree")
         succeed_with(server, "rounds agree")

@@ -40,7 +40,7 @@ static void fail(const char *what, const char *why)
 	exit(1);
 }
 
-/* Of librpma: 0 or an error. */
+/* A call of librpma, which returns 0 or an error. */
 #define TRY(call)                                           \
 	do {                                                \
 		int error_ = (call);                        \
@@ -188,7 +188,6 @@ static void complete(struct rpma_conn *conn, uintptr_t request)
 
 	TRY(rpma_conn_get_cq(conn, &cq));
 	wc = await_completion(cq, conn);
-
 	EXPECT(wc.wr_id == request);
 }
 
@@ -204,7 +203,7 @@ static void await_server(struct rpma_conn *conn, const struct rpma_mr_remote *th
 	} while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != seen);
 }
 
-static void play(struct rpma_conn *conn, const struct rpma_mr_remote *there, uint32_t round)
+static void play(struct rpma_conn *conn, struct rpma_mr_remote *there, uint32_t round)
 {
 	const int always = RPMA_F_COMPLETION_ALWAYS, errors = RPMA_F_COMPLETION_ON_ERROR;
 	const enum rpma_flush_type flush =
@@ -213,13 +212,10 @@ static void play(struct rpma_conn *conn, const struct rpma_mr_remote *there, uin
 
 	for (uint32_t i = 0; i < BLOCK; i++)
 		memory[BLOCK_AT + i] = octet(round, i);
-	TRY(rpma_write(conn, (struct rpma_mr_remote *)there, BLOCK_AT, mr, BLOCK_AT, BLOCK, errors,
-		       NULL));
-	TRY(rpma_flush(conn, (struct rpma_mr_remote *)there, BLOCK_AT, BLOCK, flush, always,
-		       (void *)1));
+	TRY(rpma_write(conn, there, BLOCK_AT, mr, BLOCK_AT, BLOCK, errors, NULL));
+	TRY(rpma_flush(conn, there, BLOCK_AT, BLOCK, flush, always, (void *)1));
 	complete(conn, 1);
-	TRY(rpma_atomic_write(conn, (struct rpma_mr_remote *)there, WORD_AT, (const char *)&word,
-			      always, (void *)2));
+	TRY(rpma_atomic_write(conn, there, WORD_AT, (const char *)&word, always, (void *)2));
 	complete(conn, 2);
 	TRY(rpma_read(conn, mr, BACK_AT, there, BLOCK_AT, BLOCK, always, (void *)3));
 	complete(conn, 3);
@@ -227,8 +223,8 @@ static void play(struct rpma_conn *conn, const struct rpma_mr_remote *there, uin
 	if (round % 2 == 0)
 		TRY(rpma_send_with_imm(conn, mr, BLOCK_AT, NOTE, always, LAST, (void *)4));
 	else
-		TRY(rpma_write_with_imm(conn, (struct rpma_mr_remote *)there, BLOCK_AT, mr,
-					BLOCK_AT, NOTE, always, WRITTEN, (void *)4));
+		TRY(rpma_write_with_imm(conn, there, BLOCK_AT, mr, BLOCK_AT, NOTE, always, WRITTEN,
+					(void *)4));
 	complete(conn, 4);
 	await_server(conn, there, word);
 }
