@@ -337,7 +337,7 @@ static enum phase next_phase(struct soak *s, enum phase phase, double end)
 /* Until both sides have everything, or one of them is gone and all that was posted has ended. */
 static void load(struct soak *s)
 {
-	double start = seconds_now(), since = start, looked = start, allowed = 0, drained = 0;
+	double start = seconds_now(), since = start, looked = start, drained = start, allowed = 0;
 	enum phase phase = PHASE_LOAD;
 
 	while (s->lost ? !all_sent(s) : phase != PHASE_DONE || !has_done) {
