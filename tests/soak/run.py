@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Loads engines for hours, kills programs and engines, and looks whether anything grows.
 
-    run.py [--hours N] [--minutes N] [--quick] [--qps N] [--rate N] [--seed N] [--build DIR]
-           [--output DIR]
+    run.py [--hours N] [--minutes N] [--quick] [--place NAME]... [--failures N] [--qps N]
+           [--rate N] [--seed N] [--build DIR] [--output DIR]
 
 A run is rounds. In each of them every place (places.py) has a pair of programs with many queue
 pairs (load.c) from the beginning to the end of the round, and others that come and go. Meanwhile
@@ -124,9 +124,10 @@ class Soak:
     # -- what happens meanwhile -------------------------------------------------------------
 
     def something(self):
+        often = self.a.failures
         chances = ((self.new_pair, 10), (self.kill_program, 4), (self.stop_program, 2),
-                   (self.every_verb, 2), (self.connections, 2), (self.pull_cable, 2),
-                   (self.kill_engine, 1))
+                   (self.every_verb, 2), (self.connections, 2), (self.pull_cable, 2 * often),
+                   (self.kill_engine, often))
         what, = self.random.choices(*zip(*chances))
         try:
             what()
@@ -192,7 +193,10 @@ class Soak:
 
     def kill_engine(self):
         """Not while somebody there begins: programs say what is wrong then, and end."""
-        place = self.random.choice([p for p in self.places if p.mortal])
+        mortal = [p for p in self.places if p.mortal]
+        if not mortal:
+            return
+        place = self.random.choice(mortal)
         programs = [p for p in [*self.guests, *self.standing.values()] if p.place is place]
         if not all(p.running() for p in programs if p.alive()):
             return
@@ -207,7 +211,7 @@ class Soak:
 
     def run(self):
         begin = time.monotonic()
-        for place in PLACES:
+        for place in self.a.places:
             self.places.append(place(self.a.build, self.a.seed))
         self.watch = Watch(self.places, self.a.interval)
         number = 0
@@ -247,6 +251,10 @@ def read_arguments():
     parser.add_argument("--hours", type=float, default=0)
     parser.add_argument("--minutes", type=float, default=0)
     parser.add_argument("--quick", action="store_true", help="two minutes, and less of everything")
+    parser.add_argument("--place", action="append", choices=[place.name for place in PLACES],
+                        help="only this one, and others that are named so; by default all")
+    parser.add_argument("--failures", type=int, default=1, metavar="N",
+                        help="engines killed and cables pulled N times as often")
     parser.add_argument("--qps", type=int, help="queue pairs on each side of each place")
     parser.add_argument("--rate", type=int, help="operations a second of a program")
     parser.add_argument("--seed", type=int, default=int(time.time()))
@@ -255,6 +263,7 @@ def read_arguments():
     a = parser.parse_args()
     a.build = a.build.resolve()
     a.output = a.output or a.build / "soak"
+    a.places = [p for p in PLACES if a.place is None or p.name in a.place]
     a.seconds = a.hours * 3600 + a.minutes * 60 or 300
     a.rounds = 4 if a.quick else 0
     a.qps = a.qps or (150 if a.quick else 600)
