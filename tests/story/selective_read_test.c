@@ -254,3 +254,24 @@ Test(selective_read, a_missing_response_comes_before_those_of_a_later_read)
 	expect_same(a, 0, b, LANDS, 16 * MTU);
 	cr_assert_eq(path->events[PATH_PROBE], 0);
 }
+
+/* ... nor does a response behind the gap: a network that changed the order once is trusted again after some time. */
+Test(selective_read, responses_behind_a_gap_kept_their_order)
+{
+	struct path *path;
+
+	story(.recovery = true, .selective = true);
+	path = a->q->core->path;
+	path->places = 20;
+	path->reordered_at = ms(900);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 8 * MTU);
+	pass(a, "RC READ REQUEST", A_PSN);
+	lose(b, "RC READ RESPONSE FIRST", A_PSN);
+	for (uint32_t i = 1; i < 7; i++)
+		pass(b, "RC READ RESPONSE MIDDLE", A_PSN + i);
+	pass(b, "RC READ RESPONSE LAST", A_PSN + 7);
+	cr_assert_eq(path->reordered_at, ms(900));
+	at(WINDOW);
+	exchange();
+	expect_completion(a, 1, STATUS_SUCCESS);
+}

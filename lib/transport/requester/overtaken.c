@@ -117,8 +117,8 @@ static bool may_be_early(const struct requester *r, uint32_t psn, uint32_t top)
 }
 
 /*
- * Also if it was sent again: a repetition does not overtake earlier packets, so the first copy
- * came.
+ * `top` is the PSN behind the newest packet that came, which may be this one. Also if the packet was sent again: a
+ * repetition does not overtake earlier packets, so the first copy came.
  */
 void overtaken_arrived(struct qp *qp, uint32_t psn, nanotime now)
 {
@@ -127,7 +127,7 @@ void overtaken_arrived(struct qp *qp, uint32_t psn, nanotime now)
 	uint32_t top = further(r, b->passed, b->passed_data), places = (top - psn) & PSN_MASK;
 	bool lost = psn_set_has(board_set(b, BOARD_LOST), psn) && ahead(r, b->twice) > 0;
 
-	if (qp->path == NULL || places == 0 || places > board_window(b) || lost ||
+	if (qp->path == NULL || places <= 1 || places > board_window(b) || lost ||
 	    psn_set_has(board_set(b, BOARD_HELD), psn) ||
 	    (was_repeated(b, psn) && may_be_early(r, psn, top)))
 		return;
