@@ -272,8 +272,7 @@ static enum reason atomic_ack_received(struct qp *qp, const struct packet *p,
 	return REASON_NONE;
 }
 
-/* The READ or atomic with this PSN, which is on its way. */
-static uint32_t request_of(const struct requester *r, uint32_t psn)
+uint32_t answer_request(const struct requester *r, uint32_t psn)
 {
 	uint32_t i = r->una;
 
@@ -292,7 +291,7 @@ static enum reason came_ahead(struct qp *qp, const struct packet *p, const struc
 			      nanotime now, struct outcome *out)
 {
 	const struct requester *r = &qp->req;
-	uint32_t i = request_of(r, p->psn), done;
+	uint32_t i = answer_request(r, p->psn), done;
 	const struct message *m = message_at(r, i);
 
 	if (psn_set_has(board_set(&r->board, BOARD_HELD), p->psn))

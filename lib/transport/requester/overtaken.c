@@ -93,6 +93,24 @@ bool overtaken_again(struct requester *r, uint32_t from, uint32_t count)
 	return repetitions_in(r, BOARD_YOUNG, from, count, false) || any;
 }
 
+bool overtaken_by_none(const struct qp *qp, uint32_t psn)
+{
+	const struct requester *r = &qp->req;
+	const struct board *b = &r->board;
+
+	return !b->clean && b->probes == 0 && r->rnr_until == TIME_NEVER && ahead(r, psn) > 0 &&
+	       psn_set_has(board_set(b, BOARD_HELD), psn) &&
+	       further(r, b->passed, b->passed_data) == psn_add(psn, 1);
+}
+
+uint32_t overtaken_all_sent_once(const struct requester *r, uint32_t psn, uint32_t psns)
+{
+	assert(ahead(r, psn) + psns <= on_its_way(r));
+	for (uint32_t i = 0; i < BOARD_SETS; i++)
+		psns = psn_set_first(board_set(&r->board, i), psn, psns);
+	return psns;
+}
+
 static bool was_repeated(const struct board *b, uint32_t psn)
 {
 	return psn_set_has(board_set(b, BOARD_OLD), psn) ||

@@ -51,6 +51,10 @@ bool overtaken_again(struct requester *r, uint32_t from, uint32_t count);
 
 /* Whether a packet was sent once and is not lost. */
 bool overtaken_sent_once(const struct board *b, uint32_t psn);
+/* How many of these packets, from the first one on, were sent once each, and nothing is known of them. */
+uint32_t overtaken_all_sent_once(const struct requester *r, uint32_t psn, uint32_t psns);
+/* The response with this PSN came behind a gap, and nothing that was sent later came before it. */
+bool overtaken_by_none(const struct qp *qp, uint32_t psn);
 /* A packet has arrived: if a later one came before it, the network changed their order
  * (path_reordered).
  */

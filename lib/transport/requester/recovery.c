@@ -380,6 +380,17 @@ void recovery_response_held(struct qp *qp, uint32_t psn, nanotime now)
 		request_resume(qp);
 }
 
+/* The places come first: what a packet of the run overtook is not a packet of the run. */
+void recovery_run_held(struct qp *qp, uint32_t psn, uint32_t psns, nanotime now)
+{
+	struct board *b = &qp->req.board;
+
+	assert(psns > 0 && overtaken_by_none(qp, psn_add(psn, PSN_MASK)));
+	psn_set_fill(board_set(b, BOARD_HELD), psn, psns, NULL, 0);
+	recovery_stopped(qp, psn_add(psn, psns - 1), psn_add(psn, psns), now);
+	recovery_wait(qp, now);
+}
+
 /* The first selected one of [from, to); `to`: there is none. */
 static uint32_t next_selected(const uint64_t selection[], uint32_t from, uint32_t to)
 {

@@ -41,6 +41,11 @@ void recovery_stopped(struct qp *qp, uint32_t end, uint32_t by, nanotime now);
 void recovery_response_held(struct qp *qp, uint32_t psn, nanotime now);
 
 /*
+ * So many responses, all sent once, came in their order behind the newest one (overtaken_by_none): all have their places.
+ */
+void recovery_run_held(struct qp *qp, uint32_t psn, uint32_t psns, nanotime now);
+
+/*
  * The peer has all before `next`, and what the selection names, whose bits begin at `first`
  * (packet.h). The caller has checked that all this was sent.
  */

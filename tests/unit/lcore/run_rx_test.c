@@ -218,6 +218,18 @@ Test(run_rx, a_lost_frame_is_waited_for)
 	cr_expect_gt(again(), 0);
 }
 
+Test(run_rx, of_responses_behind_a_lost_one)
+{
+	warm_up();
+	tampering = drop;
+	cr_assert(rig_post(rig, 1, WORK_RDMA_READ, RIG_BUFFER, WORK_SIGNALED));
+	until(1, 1);
+	expect_arrived(0);
+	cr_expect_eq(tampered, 1);
+	cr_expect_geq(in_runs, 8, "%u of 16 packets", in_runs);
+	cr_expect_gt(again(), 0);
+}
+
 static void swap(struct rte_mbuf **m, uint16_t n)
 {
 	for (uint16_t i = 1; i + 1 < n; i += 3) {

@@ -16,7 +16,8 @@
 static struct pair pair;
 static struct path paths[2];
 static uint64_t state;
-static uint32_t steps, in_steps; /* packets of the latter */
+static uint32_t steps, in_steps,
+	behind_gaps; /* packets of the latter, and those of them behind gaps */
 
 static uint32_t pick(uint32_t below)
 {
@@ -124,6 +125,22 @@ static void near(uint64_t octets, uint64_t others)
 	cr_assert_leq(octets - others + 64, 128u, "%lu, not %lu", octets, others);
 }
 
+static void same_board(const struct board *a, const struct board *b)
+{
+	cr_assert_eq(a->clean, b->clean);
+	cr_assert_eq(a->probes, b->probes);
+	if (a->clean)
+		return;
+	cr_assert_eq(a->passed, b->passed);
+	cr_assert_eq(a->passed_data, b->passed_data);
+	cr_assert_eq(a->acked, b->acked);
+	cr_assert_eq(a->late, b->late);
+	cr_assert_eq(a->late_at, b->late_at);
+	cr_assert_eq(a->episode, b->episode);
+	cr_assert_eq(a->rounds, b->rounds);
+	cr_assert_arr_eq(board_bits(a), board_bits(b), BOARD_SETS * a->words * sizeof(uint64_t));
+}
+
 static void same_state(void)
 {
 	const struct qp *a = pair.a.qp, *b = pair.b.qp;
@@ -161,6 +178,8 @@ static void same_state(void)
 	cr_assert_eq(paths[0].samples, paths[1].samples);
 	cr_assert_eq(paths[0].srtt, paths[1].srtt);
 	cr_assert_eq(paths[0].doubt, paths[1].doubt);
+	cr_assert_eq(paths[0].reordered_at, paths[1].reordered_at);
+	same_board(&x->board, &y->board);
 }
 
 /* In the middle of the message, so many more packets at most; returns how many came in one step. */
@@ -184,6 +203,7 @@ static uint32_t step(struct train *f, const struct packet *before, uint32_t most
 		qp_received_alike(pair.a.qp, before, n, asked, pair.now);
 	steps += n > 0;
 	in_steps += n;
+	behind_gaps += pair.a.qp->req.board.clean ? 0 : n;
 	return n;
 }
 
@@ -259,6 +279,47 @@ static void read_answers(void)
 	complete();
 }
 
+/*
+ * Some responses of several READs are lost, and come when they were asked for again; others come late. So most come
+ * behind a gap.
+ */
+static void read_answers_with_gaps(void)
+{
+	struct train f[3], missing[3 * 40];
+	uint32_t psn = pair.a.qp->req.nxt_psn, gaps = 0;
+
+	pair.a.qp->selective = pair.b.qp->selective =
+		pick(2); /* towards others more places may change */
+	for (uint32_t i = 0; i < ARRAY_SIZE(f); i++) {
+		f[i] = new_train(KIND_READ_RESPONSE, psn);
+		psn = psn_add(psn, f[i].packets);
+		post_reads(&f[i]);
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		paths[i].window = LIMIT_PATH_WINDOW; /* losses made it smaller, */
+		paths[i].places = 0; /* ... and late packets this larger */
+	}
+	leave();
+	for (uint32_t i = 0; i < ARRAY_SIZE(f); i++) {
+		while (f[i].done < f[i].packets) {
+			pair.now += pick(3) * TIME_US;
+			if (pick(4) == 0) {
+				missing[gaps++] = f[i];
+				f[i].done++;
+			}
+			arrive(&f[i], 1 + pick(16));
+			if (pick(4) == 0)
+				leave(); /* what is lost is asked for again */
+			if (gaps > 0 && pick(4) == 0)
+				arrive(&missing[--gaps], 1);
+		}
+	}
+	while (gaps > 0)
+		arrive(&missing[--gaps], 1);
+	complete();
+	cr_assert_eq(pair.a.qp->req.una, pair.a.qp->req.begun);
+}
+
 static void requests(void)
 {
 	struct train f = new_train(pick(2) ? KIND_WRITE : KIND_SEND, pair.a.qp->resp.expected_psn);
@@ -283,6 +344,16 @@ Test(alike_received, in_one_step_or_one_by_one)
 			read_answers();
 	}
 	cr_assert_gt(in_steps, 10000, "%u packets in %u steps", in_steps, steps);
+}
+
+Test(alike_received, in_one_step_or_one_by_one_behind_gaps)
+{
+	open_pair();
+	state = 2;
+	for (uint32_t i = 0; i < 2000; i++)
+		read_answers_with_gaps();
+	cr_assert_gt(behind_gaps, 10000, "%u packets in %u steps, %u behind gaps", in_steps, steps,
+		     behind_gaps);
 }
 
 /* ---- what ends a step ---- */
@@ -395,16 +466,61 @@ Test(alike_received, not_behind_a_gap)
 	cr_expect_eq(expects(20), 0, "a kept packet waits for the next one");
 }
 
-Test(alike_received, not_while_responses_are_missing)
+/* The third response is missing, and `before` is the fourth. */
+static void begin_behind_a_gap(void)
 {
-	struct packet p;
-	struct outcome o = { 0 };
-
 	begin(KIND_READ_RESPONSE);
-	train.done++; /* is missing */
-	p = packet_of(0, &train);
-	qp_received(pair.a.qp, &p, NULL, &pair.keys, pair.now, &o);
-	qp_copied(pair.a.qp, o.ticket, true);
+	train.done++;
+	before = packet_of(0, &train);
+	one_by_one(0, &before);
+}
+
+Test(alike_received, responses_behind_a_gap)
+{
+	begin_behind_a_gap();
+	cr_expect_eq(expects(20), 3, "four are left, of which one is the last");
+	before.psn = psn_add(before.psn, 1);
+	cr_expect_eq(expects(20), 0, "it has not come");
+	before.psn = psn_add(before.psn, PSN_MASK - 2);
+	cr_expect_eq(expects(20), 0, "it came before the gap");
+}
+
+/* ... only behind the newest one, and up to one that has come. */
+Test(alike_received, not_behind_a_response_that_came_late)
+{
+	struct train late;
+	struct packet newer;
+
+	begin_behind_a_gap();
+	late = train;
+	train.done += 2;
+	newer = packet_of(0, &train);
+	one_by_one(0, &newer);
+	cr_expect_eq(expects(20), 0);
+	late.done++;
+	before = packet_of(0, &late);
+	one_by_one(0, &before);
+	cr_expect_eq(expects(20), 0);
+	before = newer;
+	cr_expect_eq(expects(20), 1);
+}
+
+Test(alike_received, not_responses_that_were_asked_for_again)
+{
+	struct requester *r;
+
+	begin_behind_a_gap();
+	r = &pair.a.qp->req;
+	psn_set_add(board_set(&r->board, BOARD_YOUNG), psn_add(before.psn, 3));
+	cr_expect_eq(expects(20), 2);
+	psn_set_add(board_set(&r->board, BOARD_LOST), psn_add(before.psn, 1));
+	cr_expect_eq(expects(20), 0);
+}
+
+Test(alike_received, not_while_a_probe_waits_for_its_answer)
+{
+	begin_behind_a_gap();
+	pair.a.qp->req.board.probes = 1;
 	cr_expect_eq(expects(20), 0);
 }
 
