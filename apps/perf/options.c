@@ -29,7 +29,7 @@ static const char help[] =
 	"  --size LIST        message sizes in octets (default: 8,4096,65536; atomics have 8)\n"
 	"  --qps LIST         numbers of queue pairs that work at once (default 1)\n"
 	"  --depth N          outstanding requests on each queue pair, a multiple of --post\n"
-	"                     (default 128)\n"
+	"                     (default 128); of READs and atomics at most the device's limit\n"
 	"  --post N           requests posted by one call, the last one signalled (default: the\n"
 	"                     largest number up to 16 that divides the depth)\n"
 	"  --mtu N            path MTU: 256, 512, 1024, 2048, 4096 (default 4096)\n"

@@ -82,6 +82,7 @@ struct perf_side {
 	struct ibv_mr *mr;
 	uint8_t *buffer;
 	struct ibv_qp **qp;
+	uint8_t outstanding; /* READs and atomics of a queue pair, in each direction */
 	union ibv_gid gid;
 	/* the other end: its address, its buffer */
 	union ibv_gid far_gid;

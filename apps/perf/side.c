@@ -31,6 +31,16 @@ static struct ibv_qp *qp_open(struct perf_side *s, const struct perf_options *o)
 	return ibv_create_qp(s->pd, &init);
 }
 
+/* READs and atomics of a queue pair that may be outstanding: as many as perftest asks for, which is the device's limit. */
+static uint8_t outstanding(struct ibv_context *c, uint32_t depth)
+{
+	struct ibv_device_attr a;
+
+	if (ibv_query_device(c, &a) != 0)
+		return 1;
+	return (uint8_t)MIN_OF(depth, (uint32_t)MIN_OF(a.max_qp_rd_atom, UINT8_MAX));
+}
+
 int side_open(struct perf_side *s, const char *name, const struct perf_options *o)
 {
 	uint32_t cqe = MIN_OF(o->qps * o->depth + 1, 262143u);
@@ -43,6 +53,7 @@ int side_open(struct perf_side *s, const char *name, const struct perf_options *
 		fprintf(stderr, "uroce perf: device %s is not listed\n", name);
 		return 1;
 	}
+	s->outstanding = outstanding(s->context, o->depth);
 	s->pd = ibv_alloc_pd(s->context);
 	s->send_cq = ibv_create_cq(s->context, (int)cqe, NULL, NULL, 0);
 	s->recv_cq = ibv_create_cq(s->context, (int)cqe, NULL, NULL, 0);
@@ -103,7 +114,7 @@ int qp_connect(struct perf_side *from, uint32_t i, uint32_t to, uint32_t mtu)
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = mtu_code(mtu),
 		.dest_qp_num = to,
-		.max_dest_rd_atomic = 16,
+		.max_dest_rd_atomic = from->outstanding,
 		.min_rnr_timer = 1,
 		.ah_attr = { .is_global = 1,
 			     .port_num = 1,
@@ -121,7 +132,7 @@ int qp_connect(struct perf_side *from, uint32_t i, uint32_t to, uint32_t mtu)
 				  .timeout = 14,
 				  .retry_cnt = 7,
 				  .rnr_retry = 7,
-				  .max_rd_atomic = 16 };
+				  .max_rd_atomic = from->outstanding };
 	err = ibv_modify_qp(from->qp[i], &a,
 			    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
 				    IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
