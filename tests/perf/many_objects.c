@@ -4,8 +4,9 @@
  * each is used at least once, all are destroyed. Prints what a thousand of each cost at the
  * beginning and at the end, because lookups must not slow down, and what a queue pair costs the
  * engine. Runs with an engine at $UROCE_SOCKET, whose process is $UROCED_PID.
- * usage: many-objects [QUEUE-PAIRS [REGIONS [KIB]]]
- * Fails if a queue pair takes more than so many KiB.
+ * usage: many-objects [QUEUE-PAIRS [REGIONS [KIB [hold]]]]
+ * Fails if a queue pair takes more than so many KiB. `hold`: says "held" when all are connected and were used, and then
+ * does nothing until it is killed.
  */
 #include <infiniband/verbs.h>
 #include <inttypes.h>
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define GID_INDEX    1
 #define OCTETS	     64u /* size of a region */
@@ -232,7 +234,7 @@ int main(int argc, char **argv)
 	if (argc > 2)
 		mrs = (uint32_t)strtoul(argv[2], NULL, 10);
 	if (qps < 2 || mrs < 2)
-		die("usage: many-objects [QUEUE-PAIRS [REGIONS [KIB]]], at least 2 each");
+		die("usage: many-objects [QUEUE-PAIRS [REGIONS [KIB [hold]]]], at least 2 each");
 	cq = calloc(qps, sizeof(*cq));
 	qp = calloc(qps, sizeof(*qp));
 	mr = calloc(mrs, sizeof(*mr));
@@ -247,6 +249,11 @@ int main(int argc, char **argv)
 	each("ibv_modify_qp to RTS", qps, connect_qp);
 	each("ibv_reg_mr", mrs, make_mr);
 	each("RDMA WRITE and its poll", mrs, write_through);
+	if (argc > 4 && strcmp(argv[4], "hold") == 0) {
+		puts("held");
+		fflush(stdout);
+		pause();
+	}
 	each("ibv_dereg_mr", mrs, destroy_mr);
 	each("ibv_destroy_qp", qps, destroy_qp);
 	each("ibv_destroy_cq", qps, destroy_cq);
