@@ -7,7 +7,8 @@
 A round measures ib_write_bw of 8 octets and of 64 KiB within one engine, alone and beside 10,000 queue pairs of
 another program that are connected and silent; then ib_send_lat of 8 octets with events (-e), so programs and
 engines sleep whenever they wait: within one engine, and between two engines on a veth (net_af_packet). Beside
-that stands what a wake-up alone costs on this machine (wake_bench.c). Prints medians, with the lowest and the highest. Run it as root, while nothing else runs.
+that stands what a wake-up alone costs on this machine (wake_bench.c). Prints medians, with the lowest and the
+highest. Run it as root, while nothing else runs.
 """
 
 import argparse
