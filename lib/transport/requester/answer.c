@@ -272,14 +272,17 @@ static enum reason atomic_ack_received(struct qp *qp, const struct packet *p,
 	return REASON_NONE;
 }
 
+/* Each request has a PSN at least, so those further behind the oldest than this one do not have it. */
 uint32_t answer_request(const struct requester *r, uint32_t psn)
 {
-	uint32_t i = r->una;
+	uint32_t most = (psn - r->una_psn) & PSN_MASK, i;
 
-	while (i != r->begun &&
-	       !psn_within(psn, message_at(r, i)->first_psn, message_at(r, i)->packets))
-		i++;
-	assert(i != r->begun && "what is on its way belongs to something");
+	assert(r->una != r->begun);
+	i = r->una + MIN_OF(most, r->begun - r->una - 1);
+	while (i != r->una && psn_after(message_at(r, i)->first_psn, psn))
+		i--;
+	assert(psn_within(psn, message_at(r, i)->first_psn, message_at(r, i)->packets) &&
+	       "what is on its way belongs to something");
 	return i;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/bits.h"
+#include "transport/requester/answer.h"
 #include "transport/requester/kind.h"
 #include "transport/requester/overtaken.h"
 
@@ -66,6 +67,19 @@ uint32_t overtaken_part(const struct requester *r, uint32_t i, uint32_t until, u
 	return until > begin ? MIN_OF(rest, until - begin) : 0;
 }
 
+/* All are READs and atomics: only that with the gap has another limit, a later one. */
+static bool overtaken_fetching(struct requester *r, uint32_t all, uint32_t data, bool asked)
+{
+	const struct board *b = &r->board;
+	bool any = overtaken_in(r, r->una_psn, on_its_way(r), all, asked);
+	uint32_t from, n;
+
+	if (((b->gap - r->una_psn) & PSN_MASK) >= on_its_way(r))
+		return any;
+	n = overtaken_part(r, answer_request(r, b->gap), on_its_way(r), &from);
+	return overtaken_in(r, from, n, data, asked) || any;
+}
+
 /* This runs for each packet that comes behind a gap, so it looks at messages only if they differ.
  */
 bool overtaken(struct requester *r, uint32_t all, uint32_t data, bool asked)
@@ -77,6 +91,8 @@ bool overtaken(struct requester *r, uint32_t all, uint32_t data, bool asked)
 	if (r->rd_atomic == 0 || !data_is_later)
 		return overtaken_in(r, r->una_psn, on_its_way(r), data_is_later ? data : all,
 				    asked);
+	if (r->rd_atomic == r->begun - r->una)
+		return overtaken_fetching(r, all, data, asked);
 	for (uint32_t i = r->una; i != r->begun; i++) {
 		n = overtaken_part(r, i, on_its_way(r), &from);
 		if (n > 0)

@@ -428,7 +428,7 @@ static void note_selected(struct qp *qp, uint32_t psn, uint32_t first, bool fetc
 	psn_set_add(board_set(b, BOARD_HELD), psn);
 }
 
-/* The PSNs of a message, or of all if none fetches anything: [at, at + count). */
+/* The PSNs of a message, or of all if all fetch or none does: [at, at + count). */
 static void note_part(struct qp *qp, uint32_t at, uint32_t count, bool fetches, uint32_t first,
 		      const uint64_t selection[], nanotime now)
 {
@@ -455,12 +455,14 @@ void recovery_selected(struct qp *qp, uint32_t next, uint32_t first, const uint6
 	b->gap = next;
 	if (ahead(r, next) > ahead(r, b->probe_psn) && ahead(r, b->probe_mark) > 0)
 		raise(r, &b->passed_probe, b->probe_mark);
-	if (r->rd_atomic == 0)
-		note_part(qp, r->una_psn, on_its_way(r), false, first, selection, now);
-	for (uint32_t i = r->una; r->rd_atomic > 0 && i != r->begun; i++) {
-		count = overtaken_part(r, i, on_its_way(r), &at);
-		note_part(qp, at, count, kind_is_fetching(message_at(r, i)->kind), first, selection,
-			  now);
+	if (r->rd_atomic == 0 || r->rd_atomic == r->begun - r->una) {
+		note_part(qp, r->una_psn, on_its_way(r), r->rd_atomic > 0, first, selection, now);
+	} else {
+		for (uint32_t i = r->una; i != r->begun; i++) {
+			count = overtaken_part(r, i, on_its_way(r), &at);
+			note_part(qp, at, count, kind_is_fetching(message_at(r, i)->kind), first,
+				  selection, now);
+		}
 	}
 	recovery_wait(qp, now);
 	end_probes(qp);
