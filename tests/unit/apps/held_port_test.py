@@ -109,8 +109,8 @@ class Held(EngineCase):
         client = self.hold(ends["client"])
         self.expect_told(client, ends["client"], "another engine (process {}) is the client of this memif: use or "
                          "stop that engine, or choose another socket= or id=")
-        self.assertIn("PORT_ACTIVE", subprocess.run([UROCE, "run", "--quiet", "--", "ibv_devinfo"], text=True,
-                      env=self.environment, stdout=subprocess.PIPE, check=True).stdout)
+        until(lambda: "PORT_ACTIVE" in subprocess.run([UROCE, "run", "--quiet", "--", "ibv_devinfo"], text=True,
+              env=self.environment, stdout=subprocess.PIPE, check=True).stdout, "the link of the first client")
 
     def test_a_client_before_its_server(self):
         end = self.run_uroced("--port", "net_memif0", *ADDRESS, eal=[
