@@ -31,13 +31,13 @@ static struct ibv_qp *qp_open(struct perf_side *s, const struct perf_options *o)
 	return ibv_create_qp(s->pd, &init);
 }
 
-/* READs and atomics of a queue pair that may be outstanding: as many as perftest asks for, which is the device's limit. */
+/* As many READs and atomics are outstanding as perftest asks for, which is the device's limit. 0: the device is gone. */
 static uint8_t outstanding(struct ibv_context *c, uint32_t depth)
 {
 	struct ibv_device_attr a;
 
 	if (ibv_query_device(c, &a) != 0)
-		return 1;
+		return 0;
 	return (uint8_t)MIN_OF(depth, (uint32_t)MIN_OF(a.max_qp_rd_atom, UINT8_MAX));
 }
 
@@ -54,6 +54,8 @@ int side_open(struct perf_side *s, const char *name, const struct perf_options *
 		return 1;
 	}
 	s->outstanding = outstanding(s->context, o->depth);
+	if (s->outstanding == 0)
+		return complain("cannot query the device");
 	s->pd = ibv_alloc_pd(s->context);
 	s->send_cq = ibv_create_cq(s->context, (int)cqe, NULL, NULL, 0);
 	s->recv_cq = ibv_create_cq(s->context, (int)cqe, NULL, NULL, 0);

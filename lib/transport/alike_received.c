@@ -11,7 +11,6 @@
 #include <assert.h>
 
 #include "transport/events.h"
-#include "transport/requester/answer.h"
 #include "transport/requester/overtaken.h"
 #include "transport/requester/plain_answer.h"
 #include "transport/requester/recovery.h"
@@ -88,7 +87,7 @@ static uint32_t responses_expected(const struct qp *qp, const struct packet *p,
 	if (r->una_psn == next && plain_answer_is_undisturbed(qp) && !plain_answer_may_fail(r))
 		i = r->una;
 	else if (came_ahead(qp, p))
-		i = answer_request(r, p->psn);
+		i = message_of(r, p->psn);
 	else
 		return 0;
 	return middles_expected(qp, i, (next - message_at(r, i)->first_psn) & PSN_MASK, keys, most,
@@ -132,7 +131,7 @@ static void responses_received(struct qp *qp, const struct packet *p, uint32_t n
 {
 	struct requester *r = &qp->req;
 	bool in_turn = r->una_psn == psn_add(p->psn, 1);
-	struct message *m = message_at(r, in_turn ? r->una : answer_request(r, p->psn));
+	struct message *m = message_at(r, in_turn ? r->una : message_of(r, p->psn));
 
 	flight_heard(qp);
 	if (qp->path != NULL)

@@ -272,20 +272,6 @@ static enum reason atomic_ack_received(struct qp *qp, const struct packet *p,
 	return REASON_NONE;
 }
 
-/* Each request has a PSN at least, so those further behind the oldest than this one do not have it. */
-uint32_t answer_request(const struct requester *r, uint32_t psn)
-{
-	uint32_t most = (psn - r->una_psn) & PSN_MASK, i;
-
-	assert(r->una != r->begun);
-	i = r->una + MIN_OF(most, r->begun - r->una - 1);
-	while (i != r->una && psn_after(message_at(r, i)->first_psn, psn))
-		i--;
-	assert(psn_within(psn, message_at(r, i)->first_psn, message_at(r, i)->packets) &&
-	       "what is on its way belongs to something");
-	return i;
-}
-
 /*
  * A response behind a gap. Its PSN says where the octets of a READ belong, so they are placed at once. An atomic's
  * waits with the caller. What is wrong is dropped: it is asked for again, and fails its READ in its turn.
@@ -294,7 +280,7 @@ static enum reason came_ahead(struct qp *qp, const struct packet *p, const struc
 			      nanotime now, struct outcome *out)
 {
 	const struct requester *r = &qp->req;
-	uint32_t i = answer_request(r, p->psn), done;
+	uint32_t i = message_of(r, p->psn), done;
 	const struct message *m = message_at(r, i);
 
 	if (psn_set_has(board_set(&r->board, BOARD_HELD), p->psn))

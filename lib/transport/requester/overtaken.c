@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/bits.h"
-#include "transport/requester/answer.h"
 #include "transport/requester/kind.h"
 #include "transport/requester/overtaken.h"
 
@@ -67,16 +66,15 @@ uint32_t overtaken_part(const struct requester *r, uint32_t i, uint32_t until, u
 	return until > begin ? MIN_OF(rest, until - begin) : 0;
 }
 
-/* All are READs and atomics: only that with the gap has another limit, a later one. */
+/* All messages are READs or atomics. Only the one with the gap has another limit, a later one. */
 static bool overtaken_fetching(struct requester *r, uint32_t all, uint32_t data, bool asked)
 {
-	const struct board *b = &r->board;
+	uint32_t gap = r->board.gap, first = message_at(r, r->una)->first_psn, from, n;
 	bool any = overtaken_in(r, r->una_psn, on_its_way(r), all, asked);
-	uint32_t from, n;
 
-	if (((b->gap - r->una_psn) & PSN_MASK) >= on_its_way(r))
+	if (!psn_within(gap, first, (r->top_psn - first) & PSN_MASK))
 		return any;
-	n = overtaken_part(r, answer_request(r, b->gap), on_its_way(r), &from);
+	n = overtaken_part(r, message_of(r, gap), on_its_way(r), &from);
 	return overtaken_in(r, from, n, data, asked) || any;
 }
 

@@ -24,10 +24,12 @@
 #ifndef TRANSPORT_REQUESTER_H
 #define TRANSPORT_REQUESTER_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bits.h"
 #include "base/time.h"
 #include "base/work.h"
 #include "transport/outcomes.h"
@@ -127,6 +129,22 @@ static inline struct message *message_at(const struct requester *r, uint32_t ind
 static inline uint32_t message_end(const struct message *m)
 {
 	return psn_add(m->first_psn, m->packets);
+}
+
+/*
+ * The number of the message with this PSN, which is on its way or was the oldest message's. Each message has a PSN at
+ * least, so none further behind una than the PSN is behind una_psn can have it.
+ */
+static inline uint32_t message_of(const struct requester *r, uint32_t psn)
+{
+	uint32_t most = (psn - r->una_psn) & PSN_MASK, i;
+
+	assert(r->una != r->begun);
+	i = r->una + MIN_OF(most, r->begun - r->una - 1);
+	while (i != r->una && psn_after(message_at(r, i)->first_psn, psn))
+		i--;
+	assert(psn_within(psn, message_at(r, i)->first_psn, message_at(r, i)->packets));
+	return i;
 }
 
 static inline uint32_t in_flight(const struct requester *r)
