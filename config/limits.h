@@ -72,6 +72,7 @@
 #define LIMIT_GATHER	  1024u /* copies from peer memory of one tx round */
 #define LIMIT_BLANK_POLLS 64u /* without a packet, until buffers for more go back to the pool */
 #define LIMIT_ROUND	  64u /* packets of all queue pairs in one poll, and the last turn */
+#define LIMIT_WARY	  256u /* packets behind one that was sent again: each counts as two of a round */
 #define LIMIT_LOOP_BACKLOG \
 	512u /* frames for ourselves that are not read yet: then nothing is sent */
 #define LIMIT_LOOP	     2048u /* room for them */

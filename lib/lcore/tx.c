@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sending. Queue pairs with something to send stand in line (turns.h) and take turns of at most
- * LIMIT_TURN packets. Frames of a round are staged in the order in which they were made. If
+ * Sending. Queue pairs with something to send stand in line (turns.h) and take turns of
+ * LIMIT_TURN packets, or of a few more that end a message. Frames of a round are staged in the order in which they were made. If
  * payloads lie in peer memory, one batch of copies completes the frames before anything leaves.
  * Frames that the port (or another lcore) does not take wait in their outlet, and go first.
  */
@@ -101,6 +101,8 @@ static void count_unusual(struct lcore *l, struct engine_qp *q, const struct pac
 {
 	l->stats.retransmitted += p->again;
 	q->again += p->again;
+	if (p->again)
+		q->wary = LIMIT_WARY;
 	l->stats.cnps_sent += p->opcode == OPCODE_CNP;
 }
 
@@ -133,6 +135,20 @@ static __attribute__((noinline)) uint32_t turn_goes_on(struct lcore *l, struct e
 	return n;
 }
 
+/*
+ * How many packets a turn of LIMIT_TURN goes on: to the end of its message, if that is near. Otherwise one packet that is sent
+ * again shifts all turns behind it, and each message of LIMIT_TURN packets leaves, and arrives, in two parts from then on.
+ * A mover's job holds one turn.
+ */
+static uint32_t turn_rest(const struct lcore *l, const struct engine_qp *q)
+{
+	uint32_t rest = qp_message_rest(q->core, &l->stage[l->staged - 1].packet);
+
+	return rest < LIMIT_TURN && client_mover(q->client) == NULL
+		       ? MIN_OF(rest, LIMIT_STAGE - l->staged)
+		       : 0;
+}
+
 /* One turn of a queue pair, which leaves the list if it has no more. Returns the packets staged. */
 static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 {
@@ -158,9 +174,12 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 				count_unusual(l, q, &s->packet);
 			frame_build(l, q, s);
 			l->staged++;
-			if (unlikely(s->packet.payload_length >= ALIKE_LEAST) &&
-			    frame_is_pattern(s))
-				n += turn_goes_on(l, q, most - n - 1, now);
+			if (unlikely(s->packet.payload_length >= ALIKE_LEAST)) {
+				if (frame_is_pattern(s))
+					n += turn_goes_on(l, q, most - n - 1, now);
+				if (n + 1 == LIMIT_TURN)
+					most += turn_rest(l, q);
+			}
 			stage_switch(l->stages, STAGE_TX);
 			continue;
 		case NEXT_NOT_BEFORE:
@@ -280,18 +299,31 @@ static struct engine_qp *next_sender(struct lcore *l)
 	return NULL;
 }
 
+/*
+ * What these packets of a queue pair use of LIMIT_ROUND. What follows a lost packet has to wait at the receiver, so the lcore
+ * looks for answers twice as often while packets are lost.
+ */
+static uint32_t share_of_round(struct engine_qp *q, uint32_t packets)
+{
+	if (likely(q->wary == 0))
+		return packets;
+	q->wary -= MIN_OF(q->wary, packets);
+	return 2 * packets;
+}
+
 uint32_t tx_poll(struct lcore *l, nanotime now)
 {
-	uint32_t left = what_waits(l, now), staged = 0;
+	uint32_t left = what_waits(l, now), staged = 0, shares = 0;
 	struct engine_qp *q;
 
-	while (staged < LIMIT_ROUND && outlets_have_room(l) && (q = next_sender(l)) != NULL) {
+	while (shares < LIMIT_ROUND && outlets_have_room(l) && (q = next_sender(l)) != NULL) {
 		uint32_t n;
 
 		if (ahead_helps(l))
 			ahead_of_turn(q);
 		n = qp_turn(l, q, now);
 		staged += n;
+		shares += share_of_round(q, n);
 		if (!q->is_ready)
 			continue;
 		if (n < LIMIT_TURN || client_mover(q->client) != NULL)

@@ -68,19 +68,29 @@ static uint32_t requests_alike(struct qp *qp, uint32_t psn, const struct key_tab
 	return n;
 }
 
+/* The READ whose responses go on with this PSN. NULL: none does. */
+static struct record *read_that_goes_on(const struct responder *r, uint32_t psn)
+{
+	struct record *rec;
+
+	if (!reply_has_records(r))
+		return NULL;
+	rec = record_at(r, r->record_owed);
+	if (!rec->owed || rec->kind != KIND_READ_REQUEST || rec->replied == 0 ||
+	    psn_add(rec->reply_psn, rec->replied) != psn)
+		return NULL;
+	return rec;
+}
+
 static uint32_t replies_alike(struct qp *qp, uint32_t psn, const struct key_table *keys,
 			      uint32_t most, struct span_list *gather)
 {
 	struct responder *r = &qp->resp;
-	struct record *rec;
+	struct record *rec = read_that_goes_on(r, psn);
 	struct key_user user;
 	uint32_t n;
 
-	if (r->cnp_due || !reply_has_records(r))
-		return 0;
-	rec = record_at(r, r->record_owed);
-	if (!rec->owed || rec->kind != KIND_READ_REQUEST || rec->replied == 0 ||
-	    psn_add(rec->reply_psn, rec->replied) != psn)
+	if (r->cnp_due || rec == NULL)
 		return 0;
 	n = MIN_OF(most, packets_of(qp, rec->reply_length) - 1 - rec->replied);
 	user = (struct key_user){ .pd = rec->pd, .qpn = qp->qpn };
@@ -109,4 +119,27 @@ uint32_t qp_next_alike(struct qp *qp, const struct packet *before, const struct 
 	if (n == 0)
 		span_list_clear(gather);
 	return n;
+}
+
+static uint32_t request_rest(const struct requester *r, uint32_t psn)
+{
+	const struct message *m = message_at(r, r->nxt);
+
+	if (r->nxt == r->begun || psn != r->nxt_psn || !psn_within(psn, m->first_psn, m->packets))
+		return 0;
+	return m->packets - ((psn - m->first_psn) & PSN_MASK);
+}
+
+uint32_t qp_message_rest(const struct qp *qp, const struct packet *before)
+{
+	uint32_t psn = psn_add(before->psn, 1);
+	const struct record *rec;
+
+	if (opcode_is(before->opcode, OP_LAST) || !opcode_is(before->opcode, OP_PAYLOAD) ||
+	    before->again)
+		return 0;
+	if (!opcode_is(before->opcode, OP_RESPONSE))
+		return request_rest(&qp->req, psn);
+	rec = read_that_goes_on(&qp->resp, psn);
+	return rec == NULL ? 0 : packets_of(qp, rec->reply_length) - rec->replied;
 }

@@ -94,6 +94,12 @@ uint32_t qp_next_alike(struct qp *qp, const struct packet *before, const struct 
 		       uint32_t most, nanotime now, struct span_list *gather);
 
 /*
+ * How many packets of *before's message are still to be made. *before: as for qp_next_alike(). 0: *before ends its message, or
+ * was sent again, or is not of a message that the queue pair is making.
+ */
+uint32_t qp_message_rest(const struct qp *qp, const struct packet *before);
+
+/*
  * After NEXT_HELD the queue pair waits for its path, which other queue pairs may share. It waits
  * for no timer, and replies are sent as ever. The caller keeps the waiting queue pairs in order,
  * and resumes the first ones when qp_may_resume() says so: at qp_resumes_at() at the latest.

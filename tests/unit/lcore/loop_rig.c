@@ -20,6 +20,7 @@
 
 uint8_t rig_timeout = 14;
 uint8_t rig_type = QP_TYPE_RC;
+uint8_t rig_mtu = 5;
 uint32_t rig_depth = 128;
 uint16_t rig_tickets;
 
@@ -123,7 +124,7 @@ static void qp_connect(struct rig *r, uint32_t side)
 	a.path.dgid = a.path.sgid = av.src_gid;
 	a.path.is_global = 1;
 	a.path.port_num = 1;
-	a.path_mtu = 5;
+	a.path_mtu = rig_mtu;
 	a.dest_qpn = r->side[side ^ 1].qp.qpn;
 	a.max_dest_rd_atomic = 16;
 	a.min_rnr_timer = 12;

@@ -34,6 +34,7 @@ struct rig {
  * again.
  */
 extern uint8_t rig_timeout;
+extern uint8_t rig_mtu; /* enum ibv_mtu; before rig_open */
 /* Requests of a send queue; before rig_open. */
 extern uint32_t rig_depth;
 /* QP_TYPE_RC, or QP_TYPE_UC; before rig_open. */

@@ -4,6 +4,7 @@
  * the lcore, and have ICRCs.
  */
 #include <criterion/criterion.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,18 +120,88 @@ Test(runs, memory_in_two_pieces_is_sent_from_both)
 	free(first);
 }
 
+static uint64_t sent_in_a_poll(void)
+{
+	uint64_t before = rig->side[0].qp.sent;
+
+	rig_poll(rig);
+	return rig->side[0].qp.sent - before;
+}
+
+/* Five packets, then messages of one turn each: the first turn is longer, so that each of the others is one message. */
+Test(runs, a_turn_goes_on_to_the_end_of_its_message)
+{
+	cr_assert(rig_post(rig, 0, WORK_RDMA_WRITE, 5 * RIG_BUFFER / LIMIT_TURN, 0));
+	for (uint32_t i = 1; i <= 9; i++)
+		cr_assert(
+			rig_post(rig, 0, WORK_RDMA_WRITE, RIG_BUFFER, i == 9 ? WORK_SIGNALED : 0));
+	cr_expect_eq(sent_in_a_poll(), 5 + LIMIT_ROUND);
+	cr_expect_eq(sent_in_a_poll(), LIMIT_ROUND);
+	run(0);
+	expect_arrived();
+}
+
+/* Messages of sixteen turns, one packet late: no turn goes on for another one. */
+Test(runs, a_turn_does_not_go_on_for_long)
+{
+	rig_close(rig);
+	rig_mtu = 1;
+	open_rig();
+	cr_assert(rig_post(rig, 0, WORK_RDMA_WRITE, 256, 0));
+	for (uint32_t i = 1; i <= 2; i++)
+		cr_assert(
+			rig_post(rig, 0, WORK_RDMA_WRITE, RIG_BUFFER, i == 2 ? WORK_SIGNALED : 0));
+	cr_expect_eq(sent_in_a_poll(), LIMIT_ROUND);
+	cr_expect_eq(sent_in_a_poll(), LIMIT_ROUND);
+	run(0);
+	expect_arrived();
+}
+
+/* Makes the lcore drop the frame with this index among those that wait in its loop. */
+static void damage(struct lcore *l, uint32_t index)
+{
+	struct rte_mbuf *m = l->loop[(l->loop_tail + index) % LIMIT_LOOP];
+
+	rte_pktmbuf_mtod(m, uint8_t *)[m->data_len - 1000] ^= 0x10;
+}
+
+/* What follows a lost packet waits at the receiver. */
+Test(runs, rounds_are_shorter_while_packets_are_lost)
+{
+	struct lcore *l = rig->engine.lcore;
+	const struct engine_qp *q = &rig->side[0].qp;
+	uint64_t most, again_at;
+
+	for (uint32_t i = 1; i <= 100; i++)
+		cr_assert(rig_post(rig, 0, WORK_RDMA_WRITE, RIG_BUFFER,
+				   i == 100 ? WORK_SIGNALED : 0));
+	cr_assert_eq(sent_in_a_poll(), LIMIT_ROUND);
+	cr_assert_eq(sent_in_a_poll(), LIMIT_ROUND);
+	damage(l, 20);
+	for (uint32_t i = 0; i < 1000 && q->again == 0; i++)
+		rig_poll(rig);
+	cr_assert_eq(q->again, 1);
+	for (again_at = q->sent, most = 0; q->sent + LIMIT_ROUND < again_at + LIMIT_WARY;)
+		most = MAX_OF(most, sent_in_a_poll());
+	cr_expect_geq(most, LIMIT_ROUND / 2);
+	cr_expect_lt(most, LIMIT_ROUND, "%" PRIu64 " packets in a poll", most);
+	while (q->sent < again_at + LIMIT_WARY)
+		rig_poll(rig);
+	cr_expect_eq(sent_in_a_poll(), LIMIT_ROUND, "as before");
+	run(0);
+	expect_arrived();
+}
+
 /* One octet of a frame changes on its way: the victim's memory never sees it, and the packet is sent again. */
 Test(runs, a_damaged_frame_of_a_run_changes_nothing)
 {
 	struct lcore *l = rig->engine.lcore;
-	struct rte_mbuf *m;
 
 	cr_assert(rig_post(rig, 0, WORK_RDMA_WRITE, RIG_BUFFER, WORK_SIGNALED));
 	for (uint32_t i = 0; i < 1000 && l->loop_head - l->loop_tail < 8; i++)
 		rig_poll(rig);
 	cr_assert_geq(l->loop_head - l->loop_tail, 8, "no run leaves");
-	m = l->loop[(l->loop_tail + 6) % LIMIT_LOOP];
-	rte_pktmbuf_mtod(m, uint8_t *)[m->data_len - 1000] ^= 0x10;
+	damage(l, 6);
 	for (uint32_t i = 0; i < 1000 && l->stats.by_reason[REASON_ICRC] == 0; i++)
 		rig_poll(rig);
 	cr_expect_eq(l->stats.by_reason[REASON_ICRC], 1);

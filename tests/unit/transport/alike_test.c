@@ -108,3 +108,69 @@ Test(alike, a_key_that_is_gone_ends_it)
 	key_publish(&pair.keys, pair.a.key, pair.a.region);
 	cr_expect_eq(goes_on(9), 6);
 }
+
+static uint32_t rest(void)
+{
+	return qp_message_rest(pair.a.qp, &before);
+}
+
+Test(alike, the_rest_of_a_request)
+{
+	struct pair_options o = pair_options();
+
+	pair_init(&pair, &o);
+	pair_post(&pair, &pair.a, WORK_SEND, 0, 0, LENGTH, 0);
+	pair_post(&pair, &pair.a, WORK_SEND, 0, 0, LENGTH, 0);
+	next_packet();
+	cr_expect_eq(rest(), 8);
+	next_packet();
+	cr_expect_eq(rest(), 7);
+	cr_expect_eq(goes_on(4), 4);
+	cr_expect_eq(rest(), 3);
+	before.again = true;
+	cr_expect_eq(rest(), 0, "what follows is another packet");
+	before.again = false;
+	for (uint32_t i = 3; i-- > 0;) {
+		next_packet();
+		cr_expect_eq(rest(), i);
+	}
+	next_packet();
+	cr_expect_eq(rest(), 8, "of the next message");
+	before.psn = psn_add(before.psn, 1);
+	cr_expect_eq(rest(), 0, "it was not made last");
+}
+
+Test(alike, the_rest_of_the_responses_to_a_read)
+{
+	struct pair_options o = pair_options();
+
+	struct packet p;
+
+	pair_init(&pair, &o);
+	p = pair_packet(&pair, &pair.a, OPB_READ_REQUEST, o.psn);
+	p.va = PAIR_IOVA;
+	p.rkey = pair.a.key;
+	p.dma_length = LENGTH;
+	cr_expect_eq(qp_message_rest(pair.a.qp, &p), 0, "one packet asks for all");
+	cr_assert_eq(pair_inject(&pair, &pair.a, &p), REASON_NONE);
+	next_packet();
+	cr_expect_eq(rest(), 8);
+	next_packet();
+	cr_expect_eq(goes_on(4), 4);
+	cr_expect_eq(rest(), 3);
+	for (uint32_t i = 3; i-- > 0;) {
+		next_packet();
+		cr_expect_eq(rest(), i);
+	}
+}
+
+Test(alike, an_acknowledgement_is_a_whole_message)
+{
+	struct packet p;
+
+	begin();
+	p = pair_packet(&pair, &pair.a, OPB_SEND_ONLY, before.psn);
+	cr_assert_eq(qp_message_rest(pair.a.qp, &p), 0);
+	p = pair_packet(&pair, &pair.a, OPB_ACK, before.psn);
+	cr_assert_eq(qp_message_rest(pair.a.qp, &p), 0);
+}
