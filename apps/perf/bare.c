@@ -10,6 +10,7 @@
 #include <rte_ring.h>
 
 #include "base/prefetch.h"
+#include "drivers/buffers.h"
 #include "wire/icrc.h"
 
 #define HEADER_OCTETS 70u /* Ethernet, IPv4, UDP, BTH, RETH: the headers of a WRITE ONLY */
@@ -27,7 +28,7 @@ int bare_port_open(struct bare_port *p, uint32_t slots, uint32_t buffers)
 
 	snprintf(name, sizeof(name), "limit-raw%" PRIu32, opened);
 	snprintf(pool, sizeof(pool), "limit-pool%" PRIu32, opened++);
-	p->pool = rte_pktmbuf_pool_create(pool, buffers, CACHED, 0, BUFFER_OCTETS, SOCKET_ID_ANY);
+	p->pool = buffers_make_private(pool, buffers, CACHED, BUFFER_OCTETS, 0);
 	p->ring = rte_ring_create(name, slots, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
 	port = p->pool == NULL || p->ring == NULL ? -1 : rte_eth_from_ring(p->ring);
 	p->id = port < 0 ? RTE_MAX_ETHPORTS : (uint16_t)port;

@@ -45,7 +45,7 @@ static const char help[] =
 	"  --reorder LIST     ... and per cent that up to 32 others overtake, 0 .. 100, one after\n"
 	"                     another at each loss\n"
 	"  --no-limits        do not measure this machine's limits\n"
-	"  --memory MB        EAL memory without hugepages (default 1024)\n"
+	"  --memory MB        EAL memory without hugepages (default 128)\n"
 	"  --json             print JSON\n"
 	"\n"
 	"a page of figures (not --operation, --size, --qps, --latency, --cycles, --loss, --reorder,\n"
@@ -329,7 +329,7 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 		.size = { 8, 4096, 65536 },
 		.mtu = 4096,
 		.seconds = -1,
-		.memory = 1024,
+		.memory = 128,
 		.tcp_port = CHANNEL_TCP_PORT,
 	};
 	choose_end(o, argc, argv);

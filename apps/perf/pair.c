@@ -24,6 +24,7 @@
 
 #include "base/bits.h"
 #include "control/statistics.h"
+#include "drivers/buffers.h"
 #include "drivers/eal_search.h"
 #include "drivers/ethdev/ethdev.h"
 #include "drivers/net_impair/live.h"
@@ -84,16 +85,15 @@ int pair_eal(const struct perf_options *o)
 	return 0;
 }
 
-/* A pool of buffers, each large enough for a frame with 4 KiB of payload. */
+/* A pool of buffers, each large enough for a frame with 4 KiB of payload. As an engine's, they are not in the EAL's memory. */
 static struct rte_mempool *pool_make(const char *name)
 {
-	struct rte_mempool *pool = rte_pktmbuf_pool_create(
-		name, PERF_PORT_BUFFERS, 256, 0,
-		(uint16_t)(RTE_PKTMBUF_HEADROOM + ethdev_mbuf_octets(PORT_MTU)),
-		(int)rte_socket_id());
+	struct rte_mempool *pool = buffers_make_private(
+		name, PERF_PORT_BUFFERS, 256,
+		(uint16_t)(RTE_PKTMBUF_HEADROOM + ethdev_mbuf_octets(PORT_MTU)), 0);
 
 	if (pool == NULL)
-		fputs("uroce perf: no memory for packet buffers; try --memory with more\n", stderr);
+		fputs("uroce perf: no memory for packet buffers\n", stderr);
 	return pool;
 }
 

@@ -14,7 +14,7 @@ import unittest
 from engine_rig import UROCE
 
 ENOUGH = 200  # seconds; only bounds a hang
-QUICK = ["perf", "--no-limits", "--seconds", "0.1", "--memory", "512", "--size", "8,4096"]
+QUICK = ["perf", "--no-limits", "--seconds", "0.1", "--size", "8,4096"]
 RATES = ["--operation", "write,read"]
 STAGES = ["rx", "decode", "transport", "key", "place", "complete", "encode", "copy+sum", "tx", "post", "other"]
 BUSY = ("rx", "decode", "transport", "encode", "tx")  # where a packet passes

@@ -14,7 +14,7 @@ from engine_rig import UROCE
 
 ENOUGH = 200  # seconds; only bounds a hang
 SIZE = 4096
-QUICK = ["perf", "--seconds", "0.02", "--memory", "512", "--size", str(SIZE), "--operation", "write,atomic"]
+QUICK = ["perf", "--seconds", "0.02", "--size", str(SIZE), "--operation", "write,atomic"]
 TWO = "two_cores_messages_per_s"
 
 

@@ -68,7 +68,7 @@ class Look(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="uroce-test-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        subprocess.run([UROCE, "perf", "--quick", "--seconds", "0.02", "--memory", "512", "--report",
+        subprocess.run([UROCE, "perf", "--quick", "--seconds", "0.02", "--report",
                         str(cls.folder / "page")], check=True, timeout=ENOUGH, stdout=subprocess.DEVNULL,
                        env=os.environ | {"XDG_RUNTIME_DIR": str(cls.folder)})
         cls.page = cls.folder / "page/index.html"

@@ -15,7 +15,7 @@ import xml.etree.ElementTree as tree
 from engine_rig import UROCE, Terminal
 
 ENOUGH = 200  # seconds; only bounds a hang
-QUICK = ["perf", "--quick", "--seconds", "0.02", "--memory", "512", "--report"]
+QUICK = ["perf", "--quick", "--seconds", "0.02", "--report"]
 LOADS = ["RDMA WRITE of 8 octets", "SEND of 8 octets", "RDMA WRITE of 64 KiB"]
 SERIES = {
     "throughput": {"RDMA WRITE", "RDMA READ", "SEND", "limit of a core", "kernel TCP"},

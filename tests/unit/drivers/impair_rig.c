@@ -11,6 +11,7 @@
 #include <rte_mbuf.h>
 
 #include "base/bits.h"
+#include "drivers/buffers.h"
 
 struct rte_mempool *pool;
 
@@ -18,13 +19,12 @@ void impair_rig_begin(void)
 {
 	static char prefix[64];
 	char *arguments[] = { (char *)"impair_test", (char *)"--no-huge", (char *)"--no-shconf",
-			      (char *)"--no-pci",    (char *)"-m",	  (char *)"128",
+			      (char *)"--no-pci",    (char *)"-m",	  (char *)"32",
 			      (char *)"-l",	     (char *)"0",	  prefix };
 
 	snprintf(prefix, sizeof(prefix), "--file-prefix=impair_test_%d", (int)getpid());
 	cr_assert_geq(rte_eal_init(ARRAY_SIZE(arguments), arguments), 0, "EAL");
-	pool = rte_pktmbuf_pool_create("frames", 8191, 0, 0, 2048 + RTE_PKTMBUF_HEADROOM,
-				       SOCKET_ID_ANY);
+	pool = buffers_make_private("frames", 8191, 0, 2048 + RTE_PKTMBUF_HEADROOM, 0);
 	cr_assert_not_null(pool, "%s", rte_strerror(rte_errno));
 }
 
