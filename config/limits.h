@@ -55,7 +55,7 @@
 /* The engine. */
 #define LIMIT_LCORES	    16u /* four bits of a queue pair number name its lcore */
 #define LIMIT_BURST	    32u /* packets of one rx or tx burst */
-#define LIMIT_TURN	    16u /* packets that one queue pair may send before the next one's turn */
+#define LIMIT_TURN	    16u /* packets of a queue pair's turn; a turn that goes on is paid back */
 #define LIMIT_SPANS	    100u /* spans of one packet: 32 elements, cut by page-granular pieces */
 #define LIMIT_FLOW_COPIES   64u /* steering rules that see one frame */
 #define LIMIT_TSO_SEGMENTS  128u /* of one request */

@@ -156,6 +156,7 @@ struct engine_qp {
 	bool has_peer; /* (control) connected: peers.h, */
 	bool placed; /* (control) counts as one of its lcore's: placing.h */
 	uint8_t outlet; /* enum outlet_name: the one that did not take its frames */
+	uint8_t overdrawn; /* packets by which its turns went on: tx.c */
 	uint16_t wary; /* so many packets more, as one was sent again: tx.c */
 	uint16_t waiting; /* frames that the outlet did not take; no turn until they leave */
 	uint16_t identification; /* of the next IPv4 header */

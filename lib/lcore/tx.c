@@ -311,6 +311,15 @@ static uint32_t share_of_round(struct engine_qp *q, uint32_t packets)
 	return 2 * packets;
 }
 
+/* A queue pair whose turns went on for a whole turn's packets loses one: in the end all turns are equal. */
+static bool turn_was_taken(struct engine_qp *q)
+{
+	if (likely(q->overdrawn < LIMIT_TURN))
+		return false;
+	q->overdrawn -= LIMIT_TURN;
+	return true;
+}
+
 uint32_t tx_poll(struct lcore *l, nanotime now)
 {
 	uint32_t left = what_waits(l, now), staged = 0, shares = 0;
@@ -319,9 +328,13 @@ uint32_t tx_poll(struct lcore *l, nanotime now)
 	while (shares < LIMIT_ROUND && outlets_have_room(l) && (q = next_sender(l)) != NULL) {
 		uint32_t n;
 
+		if (turn_was_taken(q))
+			continue;
 		if (ahead_helps(l))
 			ahead_of_turn(q);
 		n = qp_turn(l, q, now);
+		if (unlikely(n > LIMIT_TURN))
+			q->overdrawn += n - LIMIT_TURN;
 		staged += n;
 		shares += share_of_round(q, n);
 		if (!q->is_ready)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -12,11 +13,14 @@
  */
 static void keep_heap(char **argv)
 {
-	static const char how[] = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1073741824:"
-				  "glibc.malloc.trim_threshold=1073741824";
+	char path[PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
-	if (getenv("GLIBC_TUNABLES") == NULL && setenv("GLIBC_TUNABLES", how, 1) == 0)
-		execv("/proc/self/exe", argv); /* without /proc it is as fast as before */
+	if (length <= 0 || getenv("GLIBC_TUNABLES") != NULL ||
+	    setenv("GLIBC_TUNABLES", KEEPS_HEAP, 1) != 0)
+		return;
+	path[length] = '\0';
+	execv(path, argv); /* if that fails, it is as fast as without */
 }
 
 int main(int argc, char **argv)

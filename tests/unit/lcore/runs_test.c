@@ -13,6 +13,7 @@
 #include "loop_rig.h"
 
 #define SPLIT 5000u /* octets of the first piece */
+#define SMALL 256u /* octets: the least path MTU */
 
 static struct rig *rig;
 static uint32_t in_runs; /* packets */
@@ -141,13 +142,18 @@ Test(runs, a_turn_goes_on_to_the_end_of_its_message)
 	expect_arrived();
 }
 
-/* Messages of sixteen turns, one packet late: no turn goes on for another one. */
-Test(runs, a_turn_does_not_go_on_for_long)
+static void open_rig_of_small_packets(void)
 {
 	rig_close(rig);
 	rig_mtu = 1;
 	open_rig();
-	cr_assert(rig_post(rig, 0, WORK_RDMA_WRITE, 256, 0));
+}
+
+/* Messages of sixteen turns, one packet late: no turn goes on for another one. */
+Test(runs, a_turn_does_not_go_on_for_long)
+{
+	open_rig_of_small_packets();
+	cr_assert(rig_post(rig, 0, WORK_RDMA_WRITE, SMALL, 0));
 	for (uint32_t i = 1; i <= 2; i++)
 		cr_assert(
 			rig_post(rig, 0, WORK_RDMA_WRITE, RIG_BUFFER, i == 2 ? WORK_SIGNALED : 0));
@@ -155,6 +161,31 @@ Test(runs, a_turn_does_not_go_on_for_long)
 	cr_expect_eq(sent_in_a_poll(), LIMIT_ROUND);
 	run(0);
 	expect_arrived();
+}
+
+/* One sends messages that are nearly two turns long, and the other one messages of one turn. */
+Test(runs, turns_that_go_on_are_paid_back)
+{
+	const struct engine_qp *one, *other;
+	uint64_t ahead = 0, behind = 0;
+
+	open_rig_of_small_packets();
+	for (uint32_t i = 0; i < 60; i++) {
+		cr_assert(rig_post(rig, 0, WORK_RDMA_WRITE, (2 * LIMIT_TURN - 1) * SMALL, 0));
+		cr_assert(rig_post(rig, 2, WORK_RDMA_WRITE, LIMIT_TURN * SMALL, 0));
+		cr_assert(rig_post(rig, 2, WORK_RDMA_WRITE, LIMIT_TURN * SMALL, 0));
+	}
+	one = &rig->side[0].qp;
+	other = &rig->side[2].qp;
+	for (uint32_t i = 0; i < 1000 && one->sent < 1000 && other->sent < 1000; i++) {
+		rig_poll(rig);
+		ahead = MAX_OF(ahead, one->sent - MIN_OF(one->sent, other->sent));
+		behind = MAX_OF(behind, other->sent - MIN_OF(one->sent, other->sent));
+	}
+	cr_assert(one->sent >= 1000 || other->sent >= 1000, "%" PRIu64 " and %" PRIu64 " packets",
+		  one->sent, other->sent);
+	cr_expect_leq(ahead, 3 * LIMIT_TURN, "%" PRIu64 " packets more", ahead);
+	cr_expect_leq(behind, 3 * LIMIT_TURN, "%" PRIu64 " packets fewer", behind);
 }
 
 /* Makes the lcore drop the frame with this index among those that wait in its loop. */
@@ -170,7 +201,7 @@ Test(runs, rounds_are_shorter_while_packets_are_lost)
 {
 	struct lcore *l = rig->engine.lcore;
 	const struct engine_qp *q = &rig->side[0].qp;
-	uint64_t most, again_at;
+	uint64_t most = 0, again_at;
 
 	for (uint32_t i = 1; i <= 100; i++)
 		cr_assert(rig_post(rig, 0, WORK_RDMA_WRITE, RIG_BUFFER,
@@ -181,12 +212,14 @@ Test(runs, rounds_are_shorter_while_packets_are_lost)
 	for (uint32_t i = 0; i < 1000 && q->again == 0; i++)
 		rig_poll(rig);
 	cr_assert_eq(q->again, 1);
-	for (again_at = q->sent, most = 0; q->sent + LIMIT_ROUND < again_at + LIMIT_WARY;)
+	again_at = q->sent;
+	for (uint32_t i = 0; i < 1000 && q->sent + LIMIT_ROUND < again_at + LIMIT_WARY; i++)
 		most = MAX_OF(most, sent_in_a_poll());
 	cr_expect_geq(most, LIMIT_ROUND / 2);
 	cr_expect_lt(most, LIMIT_ROUND, "%" PRIu64 " packets in a poll", most);
-	while (q->sent < again_at + LIMIT_WARY)
+	for (uint32_t i = 0; i < 1000 && q->sent < again_at + LIMIT_WARY; i++)
 		rig_poll(rig);
+	cr_assert_geq(q->sent, again_at + LIMIT_WARY, "%" PRIu64 " packets", q->sent - again_at);
 	cr_expect_eq(sent_in_a_poll(), LIMIT_ROUND, "as before");
 	run(0);
 	expect_arrived();

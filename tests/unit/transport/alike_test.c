@@ -143,7 +143,6 @@ Test(alike, the_rest_of_a_request)
 Test(alike, the_rest_of_the_responses_to_a_read)
 {
 	struct pair_options o = pair_options();
-
 	struct packet p;
 
 	pair_init(&pair, &o);
