@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
 """embed.py OBJECT SOURCE: writes OBJECT's octets into a C file, as xdp_object and xdp_object_octets."""
 import sys

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
 """
 Removes what a killed test leaves behind. Reads lines until the end of its standard input, which

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
 """
 Captures the RoCEv2 packets of an interface, one JSON list per packet, until SIGTERM:

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
 """Figures from one guest, both stacks emulated alike: rxe with rxe, uroce with uroce.
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
 """
 Sends congestion notification packets (CNPs), like a NIC that received a congestion mark:

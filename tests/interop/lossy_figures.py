@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
 """How much loss costs uroce with rxe, in both roles, and rxe with rxe.
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
 """What engines and queue pairs cost that have nothing to do: unmodified perftest on uroced.
 

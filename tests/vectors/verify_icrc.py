@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
 """Recompute the ICRC of every RoCEv2 frame in pcap or pcapng files (Ethernet, raw IP is not read).
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
 """docs/wireshark/uroce.lua in tshark, over frames that are written out here by hand, field by field."""
 

@@ -100,7 +100,7 @@ refuses() {
 # sends_roce FROM TO: a datagram, which the kernel does not answer. Otherwise a second one on a connected socket
 # would get the first one's "port unreachable"
 sends_roce() {
-	linux python3 - "$1" "$2" <<-P
+	linux /usr/bin/python3 - "$1" "$2" <<-P
 	import socket, sys
 	v6 = ":" in sys.argv[1]
 	s = socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, socket.SOCK_DGRAM)
@@ -117,7 +117,7 @@ sends_roce() {
 
 # attaches_program IFACE: an XDP program that is not ours, until its descriptor is closed at the end of standard input
 attaches_program() {
-	python3 -c '
+	/usr/bin/python3 -c '
 import ctypes, os, socket, struct, sys
 call = ctypes.CDLL(None, use_errno=True).syscall
 def bpf(command, attributes):
@@ -134,7 +134,7 @@ sys.stdin.read()
 
 # sends_tagged TAG TYPE [PORT]: an Ethernet frame with that tag (type and id) and type. With PORT: a datagram to 10.9.0.1
 sends_tagged() {
-	linux python3 - "$@" <<-P
+	linux /usr/bin/python3 - "$@" <<-P
 	import socket, struct, sys
 	tag, kind = bytes.fromhex(sys.argv[1]), bytes.fromhex(sys.argv[2])
 	body = bytes(100)
@@ -275,7 +275,7 @@ netdev_xdp)
 		sleep 0.1
 	done
 	# three times as many frames as there are buffers: each buffer receives
-	linux python3 - "$dir/out" <<-P || fail "some buffers do not receive"
+	linux /usr/bin/python3 - "$dir/out" <<-P || fail "some buffers do not receive"
 	import socket, sys, time
 	s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 	s.connect(("10.9.0.1", 4791))
@@ -295,7 +295,7 @@ netdev_xdp)
 	ip address add 10.10.0.1/24 dev beyond
 	ip neighbour add 10.10.0.2 lladdr 02:00:00:00:00:10 dev beyond
 	linux ip route add 10.10.0.0/24 via 10.9.0.1
-	timeout 30 python3 - >"$dir/forwarded" <<-P &
+	timeout 30 /usr/bin/python3 - >"$dir/forwarded" <<-P &
 	import socket
 	s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
 	s.bind(("host", 0x0800))

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of tests/nic: cells that a run writes into a page, and cells that it leaves there."""
 
