@@ -21,6 +21,64 @@ static void lose_the_first_of_two(void)
 	deliver(b);
 }
 
+/* What is overtaken is lost soon where the network keeps the order and loses packets without being full. */
+Test(selective, a_loss_is_noticed_soon_on_a_bad_cable)
+{
+	static const struct {
+		uint8_t lone, places;
+		bool soon;
+	} rows[] = { { LIMIT_PATH_LONE, 0, true },
+		     { LIMIT_PATH_LONE - 1, 0, false },
+		     { LIMIT_PATH_LONE, LIMIT_REORDER_FIRST + 1, false } };
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct path *path;
+
+		story(.recovery = true, .selective = true);
+		path = a->q->core->path;
+		path->starting = false;
+		path->lone = rows[i].lone;
+		path->places = rows[i].places;
+		path->reordered_at = ms(1000);
+		post_writes(2);
+		lose(a, "RC WRITE ONLY", A_PSN);
+		pass(a, "RC WRITE ONLY", A_PSN + 1);
+		expect_selection(b, A_PSN, 1, (uint32_t[]){ A_PSN + 1 });
+		deliver(b);
+		at(us(5) - 1);
+		expect_silence(a);
+		at(us(5)); /* a quarter of a round trip */
+		if (!rows[i].soon) {
+			expect_silence(a);
+			at(WINDOW);
+		}
+		pass(a, "RC WRITE ONLY", A_PSN);
+		exchange();
+		expect_written(2);
+		node_free(&a->node);
+		node_free(&b->node);
+	}
+}
+
+/* A probe overtook the second packet. No READ waits for that, so it has the usual time. */
+Test(selective, what_was_sent_before_a_probe_may_be_late)
+{
+	story(.recovery = true, .selective = true);
+	a->q->core->path->starting = false;
+	post_writes(2);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	lose(a, "RC WRITE ONLY", A_PSN + 1);
+	at(PATIENCE);
+	pass(a, "RC WRITE ONLY", A_PSN);
+	pass_ack(b, A_PSN, 1);
+	at(PATIENCE + WINDOW - 1);
+	expect_silence(a);
+	at(PATIENCE + WINDOW);
+	pass(a, "RC WRITE ONLY", A_PSN + 1);
+	exchange();
+	expect_written(2);
+}
+
 static const uint32_t wraps[] = { A_PSN, 0xfffffe };
 
 /* The next packet of `a`, which arrives much later; its payload is kept in `payload`. */

@@ -215,14 +215,19 @@ static uint32_t places_of(const struct qp *qp, nanotime now)
 
 /*
  * How long reordering may take. A network that kept the order, and loses packets as a bad cable
- * does, is trusted to keep it. Then a READ's lost request, which no count of places finds, need not
- * wait long. But before a full network shows its delay, haste would take its loss for a bad
- * cable's.
+ * does, is trusted to keep it. Then the last packets, which too few others overtake, need not wait
+ * long. But before a full network shows its delay, haste would take its loss for a bad cable's.
+ *
+ * `waits`: the peer waits for a packet with READs or atomics that it holds, and nothing else shows
+ * that the packet is late. Meanwhile it sends nothing, and no count of places ends that: a request
+ * has many PSNs. If the packet comes after all, haste cost one more answer.
  */
-static nanotime reorder_time(const struct qp *qp, nanotime now)
+static nanotime reorder_time(const struct qp *qp, bool waits, nanotime now)
 {
 	nanotime srtt = path_srtt(qp->path), least = LIMIT_REORDER_US * TIME_US;
 
+	if (waits && srtt != 0)
+		return srtt / LIMIT_REORDER_HELD;
 	if (srtt != 0)
 		least = MIN_OF(least, 2 * srtt);
 	if (srtt != 0 && path_losses_are_lone(qp->path) &&
@@ -262,6 +267,7 @@ static void look(struct qp *qp, nanotime now)
 	struct requester *r = &qp->req;
 	struct board *b = &r->board;
 	uint32_t places = places_of(qp, now), all = b->passed, data;
+	bool waits;
 
 	if (b->clean || qp->state == QP_STATE_ERR || r->rnr_until != TIME_NEVER ||
 	    b->rounds == LIMIT_ROUNDS)
@@ -276,7 +282,8 @@ static void look(struct qp *qp, nanotime now)
 		return;
 	b->late = all;
 	b->late_data = data;
-	b->late_at = now + reorder_time(qp, now);
+	waits = qp->selective && r->rd_atomic > 0 && !overtaken(r, b->passed, b->passed_data, true);
+	b->late_at = now + reorder_time(qp, waits, now);
 	if (qp->path == NULL)
 		recovery_expired(qp, b->late_at);
 }
