@@ -12,6 +12,7 @@
 
 #include "transport/events.h"
 #include "transport/requester/overtaken.h"
+#include "transport/requester/parts.h"
 #include "transport/requester/plain_answer.h"
 #include "transport/requester/recovery.h"
 #include "transport/responder/expected.h"
@@ -62,12 +63,12 @@ static uint32_t middles_expected(const struct qp *qp, uint32_t i, uint32_t done,
 {
 	const struct message *m = message_at(&qp->req, i);
 	const struct send_work *w = request_at(&qp->req, i);
-	uint32_t n;
+	uint32_t end = part_end(m, done), n;
 
 	if (m->kind != KIND_READ_REQUEST || m->fault != REASON_NONE || done == m->asked_from ||
-	    done + 1 >= m->asked_to)
+	    done + 1 >= end)
 		return 0;
-	n = MIN_OF(most, m->asked_to - 1 - done);
+	n = MIN_OF(most, end - 1 - done);
 	if (!qp->req.board.clean)
 		n = overtaken_all_sent_once(&qp->req, psn_add(m->first_psn, done), n);
 	return n > 0 && key_one_span_of_list(keys, send_work_sge(w), w->num_sge, qp->user,

@@ -13,6 +13,7 @@
 #include "transport/requester/kind.h"
 #include "transport/requester/overtaken.h"
 #include "transport/qp.h"
+#include "transport/requester/parts.h"
 #include "transport/requester/recovery.h"
 #include "transport/requester/request.h"
 #include "transport/requester/retry.h"
@@ -218,7 +219,7 @@ static enum reason check_read_response(const struct qp *qp, const struct message
 	uint32_t rest = m->length - (done << qp->mtu_shift);
 	bool is_first = opcode_is(p->opcode, OP_FIRST), is_last = opcode_is(p->opcode, OP_LAST);
 
-	if (is_last != (done + 1 == m->asked_to) && !(is_last && m->asked_again))
+	if (is_last != (done + 1 == part_end(m, done)) && !(is_last && m->asked_again))
 		return REASON_RESPONSE_OPCODE;
 	if (is_first != (done == m->asked_from) && !m->asked_again)
 		return REASON_RESPONSE_OPCODE;

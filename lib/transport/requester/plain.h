@@ -14,6 +14,7 @@
 #include "transport/qp.h"
 #include "transport/requester/flight.h"
 #include "transport/requester/kind.h"
+#include "transport/requester/parts.h"
 #include "transport/requester/request.h"
 #include "transport/requester/request_check.h"
 #include "transport/requester/retry.h"
@@ -59,7 +60,7 @@ static inline bool plain_asks(const struct qp *qp, nanotime now)
 /* A READ of one packet's data: it takes one of the peer's records. False: none is left. */
 static inline bool plain_fill_read(const struct qp *qp, struct message *m)
 {
-	if (qp->req.rd_atomic >= qp->attr.max_rd_atomic)
+	if (!parts_leave_room(qp))
 		return false;
 	m->asked_from = 0;
 	m->asked_to = 1;

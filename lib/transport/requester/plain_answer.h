@@ -13,6 +13,7 @@
 #include "transport/qp.h"
 #include "transport/requester/flight.h"
 #include "transport/requester/kind.h"
+#include "transport/requester/parts.h"
 #include "transport/requester/request.h"
 #include "transport/requester/retry.h"
 #include "transport/requester/sample.h"
@@ -35,7 +36,7 @@ static inline bool plain_answer_is_asked_for(const struct qp *qp, const struct m
 {
 	uint32_t rest = m->length - (done << qp->mtu_shift);
 	uint32_t shape = (done == m->asked_from) * (uint32_t)OP_FIRST |
-			 (done + 1 == m->asked_to) * (uint32_t)OP_LAST;
+			 (done + 1 == part_end(m, done)) * (uint32_t)OP_LAST;
 
 	return m->kind == KIND_READ_REQUEST && (op->flags & (OP_FIRST | OP_LAST)) == shape &&
 	       p->payload_length == MIN_OF(rest, qp->mtu) &&

@@ -21,6 +21,7 @@
 #include "transport/requester/operation.h"
 #include "transport/qp.h"
 #include "transport/responder/reply.h"
+#include "transport/requester/parts.h"
 #include "transport/requester/recovery.h"
 #include "transport/requester/request.h"
 #include "transport/requester/request_check.h"
@@ -44,7 +45,7 @@ static bool may_begin(const struct qp *qp, const struct message *m)
 	if ((request_at(r, r->nxt)->flags & WORK_FENCE) &&
 	    (r->rd_atomic > 0 || qp->tickets.settled < r->landing))
 		return false;
-	return !kind_is_fetching(m->kind) || r->rd_atomic < qp->attr.max_rd_atomic;
+	return !kind_is_fetching(m->kind) || parts_leave_room(qp);
 }
 
 bool request_ready(const struct qp *qp)
@@ -65,8 +66,8 @@ bool request_ready(const struct qp *qp)
 		return flight_has_window(qp, flight + 1);
 	if (r->nxt != r->begun)
 		done = (r->nxt_psn - m->first_psn) & PSN_MASK;
-	if (done > 0 && done >= m->asked_to)
-		return false; /* the next part waits for the one before */
+	if (done > 0 && done >= m->asked_to && !part_may_follow(qp, m))
+		return false;
 	return flight_has_window(qp, flight + request_read_part(qp, m, done));
 }
 

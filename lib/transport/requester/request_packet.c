@@ -12,37 +12,39 @@
 #include "transport/requester/flight.h"
 #include "transport/requester/kind.h"
 #include "transport/qp.h"
+#include "transport/requester/parts.h"
 #include "transport/requester/request_check.h"
 #include "transport/requester/request_packet.h"
 #include "transport/requester/segment.h"
 #include "wire/envelope.h"
 
 /*
- * Whether any of the part that was asked for has come. If not, its request may not have arrived:
- * then the peer would take each piece for a request of its own, more than max_dest_rd_atomic.
+ * Whether any of the part that packet `done` belongs to has come. If not, its request may not have
+ * arrived: then the peer would take each piece for a request of its own, more than
+ * max_dest_rd_atomic. The part before the last one was answered before the last one was asked for.
  */
-static bool part_answered(const struct requester *r, const struct message *m)
+static bool part_answered(const struct requester *r, const struct message *m, uint32_t done)
 {
 	uint32_t begin = psn_add(m->first_psn, m->asked_from), n = m->asked_to - m->asked_from;
 
-	return psn_after(r->una_psn, begin) ||
+	return done < m->asked_from || psn_after(r->una_psn, begin) ||
 	       (!r->board.clean && psn_set_first(board_set(&r->board, BOARD_HELD), begin, n) < n);
 }
 
 uint32_t request_read_part(const struct qp *qp, const struct message *m, uint32_t done)
 {
 	const struct requester *r = &qp->req;
-	uint32_t all = packets_of(qp, m->length);
+	uint32_t all = packets_of(qp, m->length), rest;
 
 	if (r->nxt == r->begun || done >= m->asked_to)
 		return flight_part(qp, MIN_OF(all - done, flight_window(qp)));
 	/* It did not leave, or is asked for again: some peers may not accept a part that ends
 	 * early.
 	 */
-	if (!qp->selective || r->nxt_psn == r->top_psn || !part_answered(r, m))
-		return m->asked_to - done;
-	return psn_set_gap(board_set(&r->board, BOARD_LOST), psn_add(m->first_psn, done),
-			   m->asked_to - done);
+	rest = part_end(m, done) - done;
+	if (!qp->selective || r->nxt_psn == r->top_psn || !part_answered(r, m, done))
+		return rest;
+	return psn_set_gap(board_set(&r->board, BOARD_LOST), psn_add(m->first_psn, done), rest);
 }
 
 /* Of FIRST, MIDDLE, LAST, LAST+IMM, ONLY, ONLY+IMM, in the order of the opcodes; +INV is apart. */

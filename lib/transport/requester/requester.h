@@ -41,7 +41,7 @@ struct message { /* beside each window slot: derived properties and progress of 
 	uint32_t length; /* octets */
 	uint32_t first_psn;
 	uint32_t packets; /* PSNs it takes; 0: it stays at home */
-	uint32_t asked_from; /* READ: the PSNs that were asked for together, */
+	uint32_t asked_from; /* READ: the PSNs that were asked for together last, */
 	uint32_t asked_to; /* counted from first_psn */
 	uint32_t ticket; /* READ, atomic: the last landing, low 32 bits */
 	uint8_t kind; /* enum packet_kind, enum local_kind */

@@ -323,6 +323,43 @@ Test(scenario, a_slow_port_does_not_overflow, .timeout = 240)
 }
 
 /*
+ * READs that share a slow cable. The request that is timed leaves while an earlier part of the READ
+ * is under way, so its round trip shows the queue that this READ causes for others.
+ */
+Test(scenario, reads_share_a_slow_cable, .timeout = 240)
+{
+	static const uint32_t senders[] = { 1, 4, 8 };
+
+	for (size_t i = 0; i < sizeof(senders) / sizeof(senders[0]); i++) {
+		struct scenario_config c = scenario_defaults(SCENARIO_BOTTLENECK);
+		struct scenario_result r;
+
+		c.senders = senders[i];
+		c.opcode = WORK_RDMA_READ;
+		c.time = 50e6;
+		r = run(&c);
+		cr_expect_gt(r.use, 0.97, "%u: %g", senders[i], r.use);
+		cr_expect_gt(r.fairness, 0.95, "%u: %g", senders[i], r.fairness);
+		cr_expect_lt(r.slow, 3e6, "%u: %g", senders[i], (double)r.slow);
+	}
+}
+
+/* A READ that is larger than the queue of the port does not overflow it. */
+Test(scenario, large_reads_do_not_overflow_a_port, .timeout = 240)
+{
+	struct scenario_config c = scenario_defaults(SCENARIO_BOTTLENECK);
+	struct scenario_result r;
+
+	c.senders = 1;
+	c.opcode = WORK_RDMA_READ;
+	c.size = 1 << 20;
+	c.time = 100e6;
+	r = run(&c);
+	cr_expect_eq(r.dropped, 0, "%g", r.dropped);
+	cr_expect_gt(r.use, 0.95, "%g", r.use);
+}
+
+/*
  * The queue of a port is full after half a millisecond, and a round trip takes ten. So delay says
  * nothing, and only the share of packets that are lost does.
  */
