@@ -109,6 +109,16 @@ static const char *read_octets(void *into, const char *value)
 	return NULL;
 }
 
+static const char *read_size(void *into, const char *value)
+{
+	double v = 0;
+
+	if (read_octets(&v, value) != NULL || v < 1 || v > 1 << 24)
+		return "must be octets, 1 .. 16M";
+	*(uint32_t *)into = (uint32_t)v;
+	return NULL;
+}
+
 static const char *read_buffer(void *into, const char *value)
 {
 	const char *why = read_octets(into, value);
@@ -235,7 +245,7 @@ static bool parse(struct options *o, int argc, char **argv, int *status)
 		{ "peers", .text = &o->peers },
 		{ "beside", .read = read_beside, .into = &c->beside },
 		{ "operation", .read = read_operation, .into = &c->opcode },
-		{ "size", .u32 = &c->size, .least = 1, .most = 1u << 24 },
+		{ "size", .read = read_size, .into = &c->size },
 		{ "depth", .u32 = &c->depth, .least = 1, .most = 16384 },
 		{ "qps", .u32 = &c->qps, .least = 1, .most = 65536 },
 		{ "mtu", .read = read_mtu, .into = &c->mtu },
