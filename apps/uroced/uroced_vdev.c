@@ -2,6 +2,7 @@
 #include "uroced_vdev.h"
 
 #include <net/if.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,8 @@
 #include <rte_kvargs.h>
 
 #include "base/bits.h"
+
+#define GREETING_MS 2000 /* as long as a process may take to greet */
 
 const struct rte_devargs *vdev_missing(void)
 {
@@ -31,6 +34,17 @@ const struct rte_devargs *vdev_missing(void)
 			return a;
 	}
 	return NULL;
+}
+
+/*
+ * net_memif greets a process that connects. If the connection is gone before that, net_memif closes
+ * a descriptor that EAL still watches, and EAL ends the process (DPDK 22.11).
+ */
+static void await_greeting(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	(void)poll(&p, 1, GREETING_MS);
 }
 
 int vdev_holder(const struct rte_devargs *a)
@@ -51,6 +65,8 @@ int vdev_holder(const struct rte_devargs *a)
 	if (path == NULL || connect(fd, (struct sockaddr *)&at, length) != 0 ||
 	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0)
 		who.pid = 0;
+	else
+		await_greeting(fd);
 	if (fd >= 0)
 		close(fd);
 	rte_kvargs_free(list);
