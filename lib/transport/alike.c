@@ -40,7 +40,7 @@ static void requests_made(struct qp *qp, uint32_t n, nanotime now)
 
 	r->nxt_psn = r->top_psn = psn_add(r->nxt_psn, n);
 	for (uint32_t i = 0; i < n; i++) {
-		flight_sent(qp, 1, flight_octets(1, qp->mtu), false, now);
+		flight_sent(qp, 1, flight_octets(1, qp->mtu), 0, now);
 		r->unasked++;
 	}
 }

@@ -248,15 +248,13 @@ static void share_lost(struct path *p, uint64_t lost, uint64_t of, nanotime now)
 
 /*
  * A small window would need many round trips for a batch, and repetitions of a large one come
- * together. A READ and its responses count as one: the request is lost, or it is not. READs are few,
- * and their sizes differ, so half a batch of them says little.
+ * together.
  */
 static uint64_t batch_of(const struct path *p)
 {
-	uint64_t whole = (uint64_t)BATCH * MAX_OF(p->packet, p->mean);
-	uint64_t least = p->mean > p->packet ? whole : whole / 2;
+	uint64_t whole = (uint64_t)BATCH * p->packet;
 
-	return MAX_OF(MAX_OF(MIN_OF(whole, p->window), least), p->window / 4);
+	return MAX_OF(MAX_OF(MIN_OF(whole, p->window), whole / 2), p->window / 4);
 }
 
 /* What is repeated in the round trip after a cut had left before it, and says nothing of it. */

@@ -148,13 +148,15 @@ static inline void path_uncount(struct path *p, enum path_event e)
 /* The part of path_sent that few packets need. */
 void path_sent_slowly(struct path *p, uint32_t octets, nanotime now);
 
-/* A packet was made, with so many octets as a frame (a READ request: including its responses). */
-static inline void path_sent(struct path *p, uint32_t octets, bool again, nanotime at)
+/*
+ * A packet was made, with so many octets as a frame (a READ request: including its responses).
+ * `lost`: of these, the octets of packets that are known to have been lost.
+ */
+static inline void path_sent(struct path *p, uint32_t octets, uint32_t lost, nanotime at)
 {
 	p->sent++;
 	p->batch += octets;
-	if (again)
-		p->batch_again += octets;
+	p->batch_again += lost;
 	p->flying += octets;
 	p->mean += octets / 16 - p->mean / 16;
 	if (2 * p->flying >= p->window)

@@ -199,3 +199,27 @@ Test(read_parts, a_write_has_none)
 	pass(a, "RC WRITE ONLY", A_PSN + 15);
 	pass(a, "RC READ REQUEST", A_PSN + 16);
 }
+
+/* A READ's request is one packet, and so is each of its responses. */
+Test(read_parts, losses_count_in_packets)
+{
+	const struct path *path;
+
+	story(.recovery = true, .selective = true);
+	path = a->q->core->path;
+	have_window(64);
+	post_read(1, 8, 0);
+	lose(a, "RC READ REQUEST", A_PSN);
+	at(us(LIMIT_PROBE_MIN_US));
+	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN)->dma_length, 8 * MTU);
+	cr_assert_eq(path->batch_again, RESPONSE);
+	pass(b, "RC READ RESPONSE FIRST", A_PSN);
+	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
+	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 3);
+	at(us(LIMIT_PROBE_MIN_US) + WINDOW);
+	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 1)->dma_length, 2 * MTU);
+	cr_assert_eq(path->batch_again, 3 * RESPONSE);
+	exchange();
+	expect_read(8);
+}

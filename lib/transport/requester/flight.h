@@ -22,15 +22,15 @@ static inline uint32_t flight_octets(uint32_t packets, uint32_t payload)
 	return packets * FLIGHT_HEADER + payload;
 }
 
-/* A packet was made; `psns`: with its responses. */
-static inline void flight_sent(struct qp *qp, uint32_t psns, uint32_t octets, bool again,
+/* A packet was made; `psns`: with its responses; `lost`: see path_sent. */
+static inline void flight_sent(struct qp *qp, uint32_t psns, uint32_t octets, uint32_t lost,
 			       nanotime now)
 {
 	struct requester *r = &qp->req;
 
 	if (qp->path == NULL)
 		return;
-	path_sent(qp->path, octets, again, now);
+	path_sent(qp->path, octets, lost, now);
 	r->flying += octets;
 	r->flying_psns += psns;
 	r->unasked_octets = (r->unasked > 0 ? r->unasked_octets : 0) + octets;

@@ -29,6 +29,19 @@ static inline uint32_t part_end(const struct message *m, uint32_t done)
 	return done < m->asked_from ? m->asked_from : m->asked_to;
 }
 
+/*
+ * Whether any of the part that packet `done` belongs to has come. If not, its request may not have
+ * arrived: then the peer would take each piece for a request of its own, more than
+ * max_dest_rd_atomic. The part before the last one was answered before the last one was asked for.
+ */
+static inline bool part_answered(const struct requester *r, const struct message *m, uint32_t done)
+{
+	uint32_t begin = psn_add(m->first_psn, m->asked_from), n = m->asked_to - m->asked_from;
+
+	return done < m->asked_from || psn_after(r->una_psn, begin) ||
+	       (!r->board.clean && psn_set_first(board_set(&r->board, BOARD_HELD), begin, n) < n);
+}
+
 /* Two parts of the oldest message are under way. */
 static inline bool parts_are_two(const struct requester *r)
 {

@@ -130,7 +130,7 @@ static inline void plain_made(struct qp *qp, const struct message *m, uint32_t o
 
 	p->psn = r->nxt_psn;
 	r->nxt_psn = r->top_psn = psn_add(p->psn, 1);
-	flight_sent(qp, 1, flight_octets(1, octets), false, now);
+	flight_sent(qp, 1, flight_octets(1, octets), 0, now);
 	p->ack_req = plain_count_unasked(qp, m, now);
 	sample_made(qp, p, r->unasked == 0, now);
 	if (r->retry_at == TIME_NEVER || r->board.probe_at == TIME_NEVER)

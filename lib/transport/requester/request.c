@@ -183,11 +183,28 @@ static uint32_t packet_octets(const struct packet *p, uint32_t psns)
 	return flight_octets(psns, read ? p->dma_length : p->payload_length);
 }
 
+/*
+ * Octets of packets that were lost, as this one is sent again. If no response to a READ has come,
+ * its request was lost, and not as many packets as it has responses.
+ */
+static uint32_t octets_lost(const struct qp *qp, const struct message *m, const struct packet *p,
+			    uint32_t octets)
+{
+	uint32_t done = (p->psn - m->first_psn) & PSN_MASK;
+
+	if (!p->again)
+		return 0;
+	if (m->kind != KIND_READ_REQUEST || part_answered(&qp->req, m, done))
+		return octets;
+	return MIN_OF(octets, flight_octets(1, qp->mtu));
+}
+
 /* The packet at nxt_psn was made: the cursors pass its `psns`. */
 static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, nanotime now,
 			struct packet *p)
 {
 	struct requester *r = &qp->req;
+	uint32_t octets = packet_octets(p, psns);
 
 	p->psn = r->nxt_psn;
 	p->again = r->nxt_psn != r->top_psn;
@@ -203,9 +220,9 @@ static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, n
 		recovery_sent(qp, p->psn, psns);
 		cursor_past_held(qp);
 	}
-	flight_sent(qp, psns, packet_octets(p, psns), p->again, now);
+	flight_sent(qp, psns, octets, octets_lost(qp, m, p, octets), now);
 	if (r->alone)
-		flight_sent_alone(qp, packet_octets(p, psns), p->again, now);
+		flight_sent_alone(qp, octets, p->again, now);
 	rate_used(&r->rate, request_octets_on_wire(qp, p), now);
 	if (qp_type_unreliable(qp->type))
 		return; /* there are no acknowledgements */

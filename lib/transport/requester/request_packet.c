@@ -18,19 +18,6 @@
 #include "transport/requester/segment.h"
 #include "wire/envelope.h"
 
-/*
- * Whether any of the part that packet `done` belongs to has come. If not, its request may not have
- * arrived: then the peer would take each piece for a request of its own, more than
- * max_dest_rd_atomic. The part before the last one was answered before the last one was asked for.
- */
-static bool part_answered(const struct requester *r, const struct message *m, uint32_t done)
-{
-	uint32_t begin = psn_add(m->first_psn, m->asked_from), n = m->asked_to - m->asked_from;
-
-	return done < m->asked_from || psn_after(r->una_psn, begin) ||
-	       (!r->board.clean && psn_set_first(board_set(&r->board, BOARD_HELD), begin, n) < n);
-}
-
 uint32_t request_read_part(const struct qp *qp, const struct message *m, uint32_t done)
 {
 	const struct requester *r = &qp->req;

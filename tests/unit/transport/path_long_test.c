@@ -15,7 +15,7 @@ Test(path_long, a_long_way_is_no_late_host)
 	path_rtt(&p, 10 * TIME_MS, now);
 	path_rtt(&p, 12 * TIME_MS, now += TIME_MS);
 	path_rtt(&p, 12 * TIME_MS, now += TIME_MS);
-	path_lost(&p, false, now);
+	path_lost(&p, 0, now);
 	cr_assert_eq(p.small_until, 0);
 	cr_assert_eq(p.window, 16 << 20);
 }
@@ -47,7 +47,7 @@ Test(path_long, a_late_first_sample_does_not_make_a_way_long)
 	p.looks = LIMIT_PATH_LOOKS;
 	for (uint32_t i = 0; i < 100; i++) {
 		cr_assert(path_may_send(&p, 1000, TIME_S), "%u packets were sent", i);
-		path_sent(&p, 1000, false, TIME_S);
+		path_sent(&p, 1000, 0, TIME_S);
 	}
 }
 
@@ -63,7 +63,7 @@ Test(path_long, a_window_is_spread_over_a_long_round_trip)
 	begin_long(&p, 10 * TIME_MS);
 	while (sent < 100) {
 		for (at_once = 0; path_may_send(&p, 1000, now) && sent < 100; sent++, at_once++)
-			path_sent(&p, 1000, false, now);
+			path_sent(&p, 1000, 0, now);
 		most = MAX_OF(most, at_once);
 		next = path_opens_at(&p, 1000, now);
 		cr_assert_eq(path_room(&p, now), 0);
@@ -79,7 +79,7 @@ Test(path_long, a_window_is_spread_over_a_long_round_trip)
 
 	begin_long(&p, 900 * US);
 	for (sent = 0; path_may_send(&p, 1000, now); sent++)
-		path_sent(&p, 1000, false, now);
+		path_sent(&p, 1000, 0, now);
 	cr_assert_eq(sent, 100, "as a window is on a short way");
 }
 
@@ -97,7 +97,7 @@ Test(path_long, a_long_way_is_filled_in_steps)
 	for (uint32_t i = 0; i < 20; i++) {
 		before = p.window;
 		p.used = p.window;
-		path_sent(&p, (uint32_t)before, false, now += 10 * TIME_MS);
+		path_sent(&p, (uint32_t)before, 0, now += 10 * TIME_MS);
 		path_rtt(&p, 10 * TIME_MS, now);
 		path_gone(&p, before, true);
 		cr_assert_gt(p.window, before);

@@ -28,7 +28,7 @@ static inline void round_trips(struct path *p, uint32_t n, nanotime rtt, nanotim
 		uint64_t sent = 0;
 
 		for (; path_may_send(p, packet, *now) && sent < 100000; sent++)
-			path_sent(p, packet, false, *now);
+			path_sent(p, packet, 0, *now);
 		*now += rtt;
 		path_rtt(p, rtt, *now);
 		for (; sent > 0; sent--)

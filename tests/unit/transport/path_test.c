@@ -85,7 +85,7 @@ Test(path, looks_at_the_way_with_single_packets)
 		path_init(&p);
 		for (uint32_t i = 0; i < LIMIT_PATH_LOOKS; i++) {
 			cr_assert(path_may_send(&p, 1000, now));
-			path_sent(&p, 1000, false, now);
+			path_sent(&p, 1000, 0, now);
 			cr_assert_not(path_may_send(&p, 1000, now + TIME_S), "it is alone");
 			now += 20 * US + k;
 			path_rtt(&p, 20 * US, now);
@@ -94,7 +94,7 @@ Test(path, looks_at_the_way_with_single_packets)
 			cr_assert_leq(opens[k][i], 150 * US);
 			now += opens[k][i];
 		}
-		path_sent(&p, 1000, false, now);
+		path_sent(&p, 1000, 0, now);
 		cr_assert(path_may_send(&p, 1000, now), "the way is known");
 	}
 	cr_assert_neq(memcmp(opens[0], opens[1], sizeof(opens[0])), 0);
@@ -109,11 +109,11 @@ Test(path, looks_end_without_samples)
 	path_init(&p);
 	path_rtt(&p, 20 * US, now);
 	for (uint32_t i = 0; i < LIMIT_PATH_LOOKS; i++, now += TIME_MS) {
-		path_sent(&p, 1000, false, now);
+		path_sent(&p, 1000, 0, now);
 		path_probed(&p);
 		path_gone(&p, 1000, true);
 	}
-	path_sent(&p, 1000, false, now);
+	path_sent(&p, 1000, 0, now);
 	cr_assert(path_may_send(&p, 1000, now));
 }
 
@@ -171,7 +171,7 @@ Test(path, does_not_grow_when_it_is_not_used)
 
 	begin(&p);
 	for (uint32_t i = 0; i < 1000; i++) {
-		path_sent(&p, 1000, false, now);
+		path_sent(&p, 1000, 0, now);
 		now += 20 * US;
 		path_rtt(&p, 20 * US, now);
 		path_gone(&p, 1000, true);
@@ -223,7 +223,7 @@ Test(path, paces_below_a_packet)
 	path_rtt(&p, 100 * US, now);
 	p.window = 250;
 	cr_assert(path_may_send(&p, 1000, now));
-	path_sent(&p, 1000, false, now);
+	path_sent(&p, 1000, 0, now);
 	cr_assert_not(path_may_send(&p, 1000, now + TIME_S), "one at a time");
 	cr_assert_eq(path_opens_at(&p, 1000, now), TIME_NEVER);
 	path_gone(&p, 1000, false);
@@ -231,7 +231,7 @@ Test(path, paces_below_a_packet)
 	cr_assert_not(path_may_send(&p, 1000, now + 399 * US));
 	cr_assert(path_may_send(&p, 1000, now + 400 * US));
 	p.window = 1;
-	path_sent(&p, 1000, false, now);
+	path_sent(&p, 1000, 0, now);
 	path_gone(&p, 1000, false);
 	cr_assert_eq(path_opens_at(&p, 1000, now), now + LIMIT_PATH_PAUSE_MS * TIME_MS);
 }
@@ -253,7 +253,7 @@ Test(path, a_flood_of_cnps_does_not_stop_it)
 		path_cnp(&p, now += US);
 	cr_assert_geq(p.window, LIMIT_PATH_MARKED);
 	cr_assert_leq(path_opens_at(&p, 1000, now), now, "one packet may go at once");
-	path_sent(&p, 1000, false, now);
+	path_sent(&p, 1000, 0, now);
 	path_gone(&p, 1000, true);
 	cr_assert_leq(path_opens_at(&p, 1000, now), now + 40 * US);
 	for (uint32_t i = 0; i < 50; i++, now += 20 * US)
@@ -275,7 +275,7 @@ Test(path, a_cnp_is_forgotten_in_silence)
 			path_rtt(&p, rtts[i], now);
 		path_cnp(&p, now);
 		cr_assert_eq(p.alpha, ALPHA_ONE);
-		path_sent(&p, 1000, false, now + 3600 * TIME_S);
+		path_sent(&p, 1000, 0, now + 3600 * TIME_S);
 		cr_expect_lt(p.alpha, ALPHA_ONE / 50, "%lu us: %u of %u are left", rtts[i] / US,
 			     p.alpha, ALPHA_ONE);
 	}
@@ -297,10 +297,10 @@ Test(path, silence_calms_as_much_as_traffic)
 		path_cnp(&busy, now);
 		silent = busy;
 		for (nanotime t = 0; t <= lengths[i]; t += 50 * US) {
-			path_sent(&busy, 1000, false, now + t);
+			path_sent(&busy, 1000, 0, now + t);
 			path_gone(&busy, 1000, true);
 		}
-		path_sent(&silent, 1000, false, now + lengths[i]);
+		path_sent(&silent, 1000, 0, now + lengths[i]);
 		off = ((double)busy.alpha - silent.alpha) / ALPHA_ONE;
 		cr_expect(off > -0.01 && off < 0.01, "%lu ms: %u and %u", lengths[i] / TIME_MS,
 			  busy.alpha, silent.alpha);
@@ -341,7 +341,7 @@ Test(path, losses_of_many_are_congestion)
 
 	before = go_on(&p, &now);
 	for (uint32_t i = 0; i < 2000; i++) {
-		path_sent(&p, 1000, i % 2 == 0, now);
+		path_sent(&p, 1000, i % 2 == 0 ? 1000 : 0, now);
 		path_gone(&p, 1000, false);
 	}
 	cr_assert_eq(p.window, before);
@@ -355,7 +355,7 @@ Test(path, losses_of_many_are_congestion)
 static void lose(struct path *p, uint32_t packets, uint32_t again, nanotime now)
 {
 	for (uint32_t i = 0; i < packets; i++) {
-		path_sent(p, 1000, i % 128 < again, now);
+		path_sent(p, 1000, i % 128 < again ? 1000 : 0, now);
 		path_gone(p, 1000, i % 128 >= again);
 	}
 	path_rtt(p, 20 * US, now);
@@ -407,7 +407,7 @@ Test(path, a_host_that_is_late_after_many_losses_has_a_window_that_suffices)
 		lose(&p, 128, 64, now += TIME_MS);
 	cr_assert(p.lossy);
 	for (uint32_t i = 0; i < 1000; i++) {
-		path_sent(&p, 1000, false, now += 2 * TIME_MS);
+		path_sent(&p, 1000, 0, now += 2 * TIME_MS);
 		path_gone(&p, 1000, true);
 		path_rtt(&p, 2 * TIME_MS, now);
 	}
@@ -426,12 +426,33 @@ Test(path, few_large_reads_are_not_many_packets)
 	path_rtt(&p, 20 * US, now);
 	path_rtt(&p, 20 * US, now);
 	for (uint32_t n = 0; n < 8; n++) {
-		path_sent(&p, read, n < 3, now);
+		path_sent(&p, read, n < 3 ? LIMIT_PATH_PACKET : 0, now);
 		path_gone(&p, read, n >= 3);
 	}
 	path_lost(&p, false, now);
 	cr_assert(!p.lossy);
 	cr_assert(!p.full, "a bad cable may do that");
+}
+
+/* ... but most of the responses of one are. */
+Test(path, many_responses_of_one_read_are_congestion)
+{
+	const uint32_t read = 256 * LIMIT_PATH_PACKET, lost = 200 * LIMIT_PATH_PACKET;
+	nanotime now = 1000 * US;
+	struct path p;
+
+	path_init(&p);
+	p.starting = false;
+	p.window = 2 * (uint64_t)read;
+	path_rtt(&p, 20 * US, now);
+	path_rtt(&p, 20 * US, now);
+	path_sent(&p, read, 0, now);
+	path_gone(&p, lost, false);
+	path_sent(&p, lost, lost, now += TIME_MS);
+	path_lost(&p, false, now);
+	cr_assert(p.lossy);
+	cr_assert(p.full);
+	cr_assert_lt(p.window, 3 * (uint64_t)read / 2, "%lu", p.window);
 }
 
 /* A network that reorders packets is expected to do so for a while, by at most the maximum of
