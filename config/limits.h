@@ -220,7 +220,7 @@
 #define LIMIT_REORDER	    40u /* places by which the network may change the order of packets, */
 #define LIMIT_REORDER_FIRST 4u /* ... and that it is thought to, until it was seen to do so */
 #define LIMIT_REORDER_US    40u /* ... or times, if a quarter of a round trip is shorter */
-#define LIMIT_REORDER_HELD  8u /* ... or this part of a round trip, while a peer only waits */
+#define LIMIT_REORDER_HELD  8u /* ... or this part of a round trip, if only held READs show it */
 #define LIMIT_ROUNDS	    64u /* of repetitions without progress, which answers to later packets cause */
 #define LIMIT_PATIENCE_US \
 	2000u /* before a gap is reported by a NAK to a peer that closes it by itself */

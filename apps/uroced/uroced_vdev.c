@@ -16,7 +16,7 @@
 
 #include "base/bits.h"
 
-#define GREETING_MS 2000 /* as long as a process may take to greet */
+#define GREETING_MS 2000 /* a process that takes longer to greet probably hangs */
 
 const struct rte_devargs *vdev_missing(void)
 {

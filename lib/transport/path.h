@@ -108,7 +108,7 @@ struct path {
 	nanotime calm_at; /* the next update of alpha; 0: there was no CNP */
 	uint32_t rounds; /* round trips in a row that took far less than the target */
 	nanotime round_at; /* the next one ends */
-	uint64_t batch, batch_again; /* octets of the last packets, and of repetitions */
+	uint64_t batch, batch_again; /* octets of the last packets, and of lost ones */
 	bool lossy; /* many of the packets before were repeated */
 	nanotime gentle_until; /* it grows slowly, as much was lost; 0: it need not */
 
@@ -150,7 +150,8 @@ void path_sent_slowly(struct path *p, uint32_t octets, nanotime now);
 
 /*
  * A packet was made, with so many octets as a frame (a READ request: including its responses).
- * `lost`: of these, the octets of packets that are known to have been lost.
+ * `lost`: the octets of packets that were taken for lost, if this one makes up for them; 0: it is
+ * new.
  */
 static inline void path_sent(struct path *p, uint32_t octets, uint32_t lost, nanotime at)
 {

@@ -21,8 +21,8 @@ static void post_read(uint64_t wr_id, uint32_t packets, uint32_t at)
 	     .to = LANDS + at * MTU);
 }
 
-/* Two parts of four packets each are under way, and two responses to the first one have come. */
-static void have_two_parts(void)
+/* Half of the first part, of four packets, has come. The second one may be asked for now. */
+static void have_half_a_part(void)
 {
 	have_window(4);
 	post_read(1, 8, 0);
@@ -43,7 +43,7 @@ static void expect_read(uint32_t packets)
 Test(read_parts, the_next_one_follows_when_there_is_room)
 {
 	story(.recovery = true);
-	have_two_parts();
+	have_half_a_part();
 	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 4)->dma_length, 4 * MTU);
 	cr_assert_eq(a->q->core->path->flying, 6 * RESPONSE);
 	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
@@ -56,7 +56,7 @@ Test(read_parts, the_next_one_follows_when_there_is_room)
 	expect_silence(a);
 }
 
-/* ... but not before the peer has begun to answer. Then a third would wait for the second. */
+/* ... but not before the peer has begun to answer. A third part waits for the second one likewise. */
 Test(read_parts, two_are_under_way_at_most)
 {
 	story(.recovery = true);
@@ -81,7 +81,7 @@ Test(read_parts, two_are_under_way_at_most)
 Test(read_parts, both_count_as_outstanding)
 {
 	story(.recovery = true, .max_rd_atomic = 2, .max_dest_rd_atomic = 2);
-	have_two_parts();
+	have_half_a_part();
 	post_read(2, 1, 8);
 	pass(a, "RC READ REQUEST", A_PSN + 4);
 	have_window(64);
@@ -98,7 +98,7 @@ Test(read_parts, both_count_as_outstanding)
 Test(read_parts, one_after_the_other_if_the_peer_has_room_for_one)
 {
 	story(.recovery = true, .max_rd_atomic = 1, .max_dest_rd_atomic = 1);
-	have_two_parts();
+	have_half_a_part();
 	have_window(64);
 	expect_silence(a);
 	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
@@ -114,7 +114,7 @@ Test(read_parts, what_is_lost_of_the_first_is_asked_for_alone)
 {
 	for (uint32_t selective = 0; selective < 2; selective++) {
 		story(.recovery = true, .selective = selective);
-		have_two_parts();
+		have_half_a_part();
 		pass(a, "RC READ REQUEST", A_PSN + 4);
 		lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
 		pass(b, "RC READ RESPONSE LAST", A_PSN + 3);
@@ -155,7 +155,7 @@ Test(read_parts, the_next_one_waits_for_what_is_lost)
 Test(read_parts, all_of_both_is_lost)
 {
 	story(.recovery = true, .no_timeout = true);
-	have_two_parts();
+	have_half_a_part();
 	lose(a, "RC READ REQUEST", A_PSN + 4);
 	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
 	lose(b, "RC READ RESPONSE LAST", A_PSN + 3);
@@ -172,7 +172,7 @@ Test(read_parts, all_of_both_is_lost)
 Test(read_parts, the_first_ends_with_a_last_response)
 {
 	story(.recovery = true);
-	have_two_parts();
+	have_half_a_part();
 	pass(a, "RC READ REQUEST", A_PSN + 4);
 	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
 	expect_packet(b, "RC READ RESPONSE LAST", A_PSN + 3);

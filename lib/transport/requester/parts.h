@@ -9,9 +9,9 @@
  *	 answered   the part   the last part   not asked
  *	            before                     for yet
  *
- * If it waited for all responses, the path would be empty each time that a part is asked for. The
- * round trip of that request, which is the one that is timed, would never show the queue that this
- * READ causes for others (docs/decisions/0014-paths.md).
+ * If the next part waited for all responses, the path would be empty each time that a part is asked
+ * for. The round trip of that request, which is the one that is timed, would never show the queue
+ * that this READ causes for others (docs/decisions/0014-paths.md).
  */
 #ifndef TRANSPORT_PARTS_H
 #define TRANSPORT_PARTS_H
@@ -61,8 +61,9 @@ static inline bool parts_leave_room(const struct qp *qp)
 }
 
 /*
- * All that the READ asked for is behind message nxt's cursor. Whether it may ask for more while
- * some of that is missing: not if some was lost, because a repetition may end a part early.
+ * Whether message nxt, a READ that has sent the request for its last part, may send the next one
+ * before all responses have come. If one of this part has, the READ is the oldest message. Not if
+ * something was lost, because a repetition may end a part early.
  */
 static inline bool part_may_follow(const struct qp *qp, const struct message *m)
 {

@@ -218,9 +218,9 @@ static uint32_t places_of(const struct qp *qp, nanotime now)
  * does, is trusted to keep it. Then the last packets, which too few others overtake, need not wait
  * long. But before a full network shows its delay, haste would take its loss for a bad cable's.
  *
- * `waits`: the peer waits for a packet with READs or atomics that it holds, and nothing else shows
- * that the packet is late. Meanwhile it sends nothing, and no count of places ends that: a request
- * has many PSNs. If the packet comes after all, haste cost one more answer.
+ * `waits`: only READs or atomics that the peer holds show that a packet is late. The peer executes
+ * nothing behind that packet, and no count of places finds it, because a READ has many PSNs. If the
+ * packet comes after all, haste cost one repetition and its answer.
  */
 static nanotime reorder_time(const struct qp *qp, bool waits, nanotime now)
 {

@@ -356,6 +356,8 @@ Test(scenario, large_reads_do_not_overflow_a_port, .timeout = 240)
 	c.time = 100e6;
 	r = run(&c);
 	cr_expect_eq(r.dropped, 0, "%g", r.dropped);
+	cr_expect(r.longest > 0 && r.longest < c.buffer, "%g octets", (double)r.longest);
+	cr_expect_lt(r.again, 0.001, "%g", r.again);
 	cr_expect_gt(r.use, 0.95, "%g", r.use);
 }
 

@@ -120,7 +120,9 @@ static void make_star(struct net *n, const struct scenario_config *c, uint32_t s
 	make_switch(n, c, n->hosts);
 	for (uint32_t i = 0; i < n->hosts; i++)
 		attach(n, c, &n->node[0], i, i, c->rate, true);
-	n->bottleneck = &n->node[0].port[n->node[0].route[sink]];
+	/* What answers READs is the sink, whose own port is narrower than the switch's ports together. */
+	n->bottleneck = c->opcode == WORK_RDMA_READ ? &n->host[sink].port
+						    : &n->node[0].port[n->node[0].route[sink]];
 }
 
 /* The first half of the hosts is at one switch, the other half at the other switch. */
@@ -142,7 +144,7 @@ static void make_bottleneck(struct net *n, const struct scenario_config *c)
 		line_init(&n->node[s].port[half], &trunk, &n->node[1 - s].taker,
 			  &n->node[s].shared);
 	}
-	n->bottleneck = &n->node[0].port[half];
+	n->bottleneck = &n->node[c->opcode == WORK_RDMA_READ].port[half]; /* where the octets go */
 }
 
 static void connect(struct net *n, const struct scenario_config *c, struct transfer *t,

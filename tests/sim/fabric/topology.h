@@ -32,7 +32,7 @@ struct net {
 	uint32_t hosts;
 	struct net_switch node[SWITCHES];
 	uint32_t switches;
-	struct line *bottleneck; /* where all meet */
+	struct line *bottleneck; /* where the octets of all messages meet */
 	struct transfer *transfer;
 	uint32_t transfers;
 	struct beside beside; /* if the scenario has one, */

@@ -107,10 +107,10 @@ Test(path_late, a_ring_that_overflowed_has_a_bound_in_packets)
 		path_sent(&p, octets, 0, now);
 	path_gone(&p, p.flying, true);
 	path_rtt(&p, 20 * US, now);
-	path_lost(&p, 0, now);
+	path_lost(&p, false, now);
 	cr_expect_eq(p.window, LIMIT_PATH_FLOOR, "nobody is late: a bad cable");
 	path_peer_says(&p, late_step(TIME_MS));
-	path_lost(&p, 0, now);
+	path_lost(&p, false, now);
 	cr_expect_lt(p.window, 2 * LIMIT_PATH_RING * octets);
 	for (uint32_t i = 0; i < 1000; i++)
 		round_trips(&p, 1, 20 * US, &now);
@@ -182,9 +182,9 @@ Test(path_late, a_host_is_late_if_two_answers_are)
 
 	go_on(&p, &now);
 	path_rtt(&p, 2 * TIME_MS, now);
-	path_lost(&p, 0, now);
+	path_lost(&p, false, now);
 	cr_expect_eq(p.small_until, 0);
 	path_rtt(&p, 2 * TIME_MS, now);
-	path_lost(&p, 0, now);
+	path_lost(&p, false, now);
 	cr_expect_gt(p.small_until, now);
 }

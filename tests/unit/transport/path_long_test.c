@@ -15,7 +15,7 @@ Test(path_long, a_long_way_is_no_late_host)
 	path_rtt(&p, 10 * TIME_MS, now);
 	path_rtt(&p, 12 * TIME_MS, now += TIME_MS);
 	path_rtt(&p, 12 * TIME_MS, now += TIME_MS);
-	path_lost(&p, 0, now);
+	path_lost(&p, false, now);
 	cr_assert_eq(p.small_until, 0);
 	cr_assert_eq(p.window, 16 << 20);
 }
