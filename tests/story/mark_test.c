@@ -55,6 +55,47 @@ Test(mark, so_is_a_marked_response)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
+static struct path paths[2];
+
+static void story_on_paths(void)
+{
+	story();
+	for (uint32_t i = 0; i < 2; i++) {
+		path_init(&paths[i]);
+		paths[i].window = 64 * MTU;
+		path_looked(&paths[i]);
+	}
+	qp_give_path(a->q->core, &paths[0]);
+	qp_give_path(b->q->core, &paths[1]);
+}
+
+/* It asked for what filled the queue. The peer, which only answers, has no window for that. */
+Test(mark, a_marked_response_slows_its_requester)
+{
+	story_on_paths();
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 2 * MTU);
+	pass(a, "RC READ REQUEST", A_PSN);
+	expect_packet(b, "RC READ RESPONSE FIRST", A_PSN);
+	deliver_marked(b);
+	cr_expect_eq(paths[0].window, 32 * MTU);
+	expect_packet(b, "RC READ RESPONSE LAST", A_PSN + 1);
+	deliver_marked(b);
+	cr_expect_eq(paths[0].window, 32 * MTU, "once in a round trip");
+	cr_expect_eq(paths[1].window, 64 * MTU);
+}
+
+/* ... but an atomic's does not: what fills the queue is not its doing. */
+Test(mark, a_marked_answer_of_an_atomic_does_not)
+{
+	story_on_paths();
+	post(a, .wr_id = 1, .opcode = WORK_ATOMIC_FETCH_AND_ADD, .length = 8);
+	pass(a, "RC FETCH ADD", A_PSN);
+	expect_packet(b, "RC ATOMIC ACK", A_PSN);
+	deliver_marked(b);
+	expect_cnp(a);
+	cr_expect_eq(paths[0].window, 64 * MTU);
+}
+
 /*
  * hostile H-58: a second notification may follow at the last nanosecond of the interval, not
  * before.

@@ -15,6 +15,8 @@ void mark_seen(struct qp *qp, const struct packet *p, nanotime now)
 		return;
 	r->cnp_due = true;
 	r->cnp_at = now + LIMIT_CNP_US * TIME_US;
+	if (kind == KIND_READ_RESPONSE && qp->path != NULL)
+		path_cnp(qp->path, now);
 }
 
 void mark_notify(struct qp *qp, struct packet *p)
