@@ -9,6 +9,13 @@
 #define PATIENCE us(LIMIT_PROBE_MIN_US)
 #define WINDOW	 us(LIMIT_REORDER_US)
 
+/* The window is so wide that each READ is asked for at once. */
+static void story_of_whole_reads(void)
+{
+	story(.recovery = true, .selective = true);
+	a->q->core->path->window = UINT64_C(128) * (MTU + 74);
+}
+
 /*
  * The peer executes nothing after a READ that it has not received, so all later requests would wait
  * for a probe.
@@ -170,7 +177,7 @@ Test(selective_read, responses_behind_a_gap_have_their_places)
 /* Only the missing responses are requested. */
 Test(selective_read, a_read_with_two_holes)
 {
-	story(.recovery = true, .selective = true);
+	story_of_whole_reads();
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 6 * MTU);
 	pass(a, "RC READ REQUEST", A_PSN);
 	pass(b, "RC READ RESPONSE FIRST", A_PSN);
@@ -285,7 +292,7 @@ Test(selective_read, a_missing_response_comes_before_those_of_a_later_read)
 {
 	struct path *path;
 
-	story(.recovery = true, .selective = true);
+	story_of_whole_reads();
 	path = a->q->core->path;
 	path->starting = false;
 	for (uint32_t i = 0; i < 2; i++)
@@ -314,7 +321,7 @@ Test(selective_read, responses_behind_a_gap_kept_their_order)
 {
 	struct path *path;
 
-	story(.recovery = true, .selective = true);
+	story_of_whole_reads();
 	path = a->q->core->path;
 	path->places = 20;
 	path->reordered_at = ms(900);
@@ -328,4 +335,104 @@ Test(selective_read, responses_behind_a_gap_kept_their_order)
 	at(WINDOW);
 	exchange();
 	expect_completion(a, 1, STATUS_SUCCESS);
+}
+
+/*
+ * A READ of ten packets. The second response is late. When five later ones have come, it is asked for again, and that
+ * leaves.
+ */
+static void late_response(void)
+{
+	story_of_whole_reads();
+	a->q->core->path->starting = false;
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 10 * MTU);
+	pass(a, "RC READ REQUEST", A_PSN);
+	pass(b, "RC READ RESPONSE FIRST", A_PSN);
+	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
+	for (uint32_t i = 2; i < 7; i++)
+		pass(b, "RC READ RESPONSE MIDDLE", A_PSN + i);
+	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 1)->dma_length, MTU);
+}
+
+/* ... and now it comes. */
+static void comes_late(uint32_t at)
+{
+	inject(a, OPB_READ_RESPONSE_MIDDLE, A_PSN + at, .payload_length = MTU,
+	       .payload = b->node.memory + LANDS + at * MTU);
+}
+
+static void expect_ten(void)
+{
+	exchange();
+	expect_completion(a, 1, STATUS_SUCCESS);
+	expect_same(a, 0, b, LANDS, 10 * MTU);
+}
+
+/* A repetition of one packet has a LAST as its answer. So this is the first answer: it was overtaken, not lost. */
+Test(selective_read, a_first_response_behind_its_repetition_shows_that_the_order_changed)
+{
+	late_response();
+	comes_late(1);
+	cr_expect_eq(a->q->core->path->places, 2 * 6);
+	expect_ten();
+}
+
+/* ... also if another one before it is missing. */
+Test(selective_read, so_does_one_behind_a_gap)
+{
+	story_of_whole_reads();
+	a->q->core->path->starting = false;
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 10 * MTU);
+	pass(a, "RC READ REQUEST", A_PSN);
+	lose(b, "RC READ RESPONSE FIRST", A_PSN);
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
+	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
+	for (uint32_t i = 3; i < 8; i++)
+		pass(b, "RC READ RESPONSE MIDDLE", A_PSN + i);
+	pass(a, "RC READ REQUEST", A_PSN);
+	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 2)->dma_length, MTU);
+	comes_late(2);
+	cr_expect_eq(a->q->core->path->places, 2 * 6);
+	expect_ten();
+}
+
+Test(selective_read, the_answer_to_a_repetition_does_not)
+{
+	late_response();
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 7);
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 8);
+	pass(b, "RC READ RESPONSE LAST", A_PSN + 9);
+	pass(b, "RC READ RESPONSE LAST", A_PSN + 1);
+	cr_expect_eq(a->q->core->path->places, 0);
+	expect_ten();
+}
+
+/* An older repetition may have asked for more, and be answered meanwhile. */
+Test(selective_read, nor_does_one_in_the_middle_of_a_repetition)
+{
+	story_of_whole_reads();
+	a->q->core->path->starting = false;
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 10 * MTU);
+	pass(a, "RC READ REQUEST", A_PSN);
+	pass(b, "RC READ RESPONSE FIRST", A_PSN);
+	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
+	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
+	for (uint32_t i = 3; i < 8; i++)
+		pass(b, "RC READ RESPONSE MIDDLE", A_PSN + i);
+	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 1)->dma_length, 2 * MTU);
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 8);
+	pass(b, "RC READ RESPONSE LAST", A_PSN + 9);
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
+	cr_expect_eq(a->q->core->path->places, 0);
+	expect_ten();
+}
+
+Test(selective_read, nor_does_an_answer_to_one_of_two_repetitions)
+{
+	late_response();
+	at(ms(10));
+	pass(a, "RC READ REQUEST", A_PSN + 1);
+	comes_late(1);
+	cr_expect_eq(a->q->core->path->places, 0);
+	expect_ten();
 }

@@ -252,6 +252,8 @@ static enum reason read_response_received(struct qp *qp, const struct packet *p,
 	if (why != REASON_NONE)
 		return no_memory(qp, why);
 	out->source = p->payload;
+	if (!opcode_is(p->opcode, OP_LAST))
+		overtaken_first_response(qp, p->psn, now);
 	answered(qp, now);
 	return REASON_NONE;
 }
@@ -296,6 +298,8 @@ static enum reason came_ahead(struct qp *qp, const struct packet *p, const struc
 	    land(qp, keys, i, p->psn, done << qp->mtu_shift, p->payload_length, out) != REASON_NONE)
 		return REASON_RESPONSE_AHEAD;
 	out->source = p->payload;
+	if (!opcode_is(p->opcode, OP_LAST))
+		overtaken_first_response(qp, p->psn, now);
 	recovery_response_held(qp, p->psn, now);
 	return REASON_NONE;
 }

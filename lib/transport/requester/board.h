@@ -43,7 +43,8 @@ struct board {
 	uint8_t words; /* of one set */
 	uint8_t probes; /* probes without an answer: each doubles the wait */
 	uint8_t rounds; /* of repetitions since the last progress, at most LIMIT_ROUNDS */
-	bool clean; /* the sets are empty, and the PSNs above mean nothing */
+	bool clean : 1; /* the sets are empty, and the PSNs above mean nothing */
+	bool again_is_one : 1; /* the last repetition has one PSN */
 
 	union { /* the bits of all sets, one behind the other */
 		uint64_t own[BOARD_SETS * PSN_SET_WORDS];

@@ -165,3 +165,15 @@ void overtaken_arrived(struct qp *qp, uint32_t psn, nanotime now)
 		return;
 	path_reordered(qp->path, places, now);
 }
+
+void overtaken_first_response(struct qp *qp, uint32_t psn, nanotime now)
+{
+	const struct requester *r = &qp->req;
+	const struct board *b = &r->board;
+	uint32_t places = (further(r, b->passed, b->passed_data) - psn) & PSN_MASK;
+
+	if (qp->path == NULL || b->clean || places <= 1 || places > board_window(b) ||
+	    psn != b->again || !b->again_is_one || ahead(r, b->twice) > 0 || !was_repeated(b, psn))
+		return;
+	path_reordered(qp->path, places, now);
+}

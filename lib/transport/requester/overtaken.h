@@ -59,5 +59,10 @@ bool overtaken_by_none(const struct qp *qp, uint32_t psn);
  * (path_reordered).
  */
 void overtaken_arrived(struct qp *qp, uint32_t psn, nanotime now);
+/*
+ * A READ response arrived that is not the last one of what it answers. If the last repetition asked for this PSN
+ * alone, this is the first response to it: it was not lost, but changed its place.
+ */
+void overtaken_first_response(struct qp *qp, uint32_t psn, nanotime now);
 
 #endif

@@ -140,6 +140,7 @@ void recovery_sent(struct qp *qp, uint32_t psn, uint32_t psns)
 	begin_young(r, !psn_after(psn, b->again));
 	psn_set_fill(board_set(b, BOARD_YOUNG), psn, psns, none, 1);
 	b->again = psn;
+	b->again_is_one = psns == 1;
 }
 
 void recovery_unsent_from(struct qp *qp, uint32_t psn)
