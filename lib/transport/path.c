@@ -223,14 +223,15 @@ static void count_rounds(struct path *p, nanotime target, nanotime now)
 
 /*
  * The first packets of a path go alone, at times of their own. So if many paths begin at once, each
- * of them sees the way before there is a queue.
+ * of them sees the way before there is a queue. A long way needs no such care, but the first sample alone does
+ * not tell: its packet may have been lost, and the time passed until a probe was answered.
  */
 static void look(struct path *p, nanotime rtt, nanotime now)
 {
 	nanotime most = MIN_OF(LOOK_TRIPS * rtt, LOOK_MOST);
 	uint64_t any = (now ^ rtt << 20) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 
-	if (++p->looks >= LIMIT_PATH_LOOKS || rtt >= HOST)
+	if (++p->looks >= LIMIT_PATH_LOOKS || (rtt >= HOST && p->samples > 1))
 		path_looked(p);
 	p->open_at = now + most * any / (UINT64_C(1) << 32);
 }

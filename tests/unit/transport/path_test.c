@@ -100,6 +100,25 @@ Test(path, looks_at_the_way_with_single_packets)
 	cr_assert_neq(memcmp(opens[0], opens[1], sizeof(opens[0])), 0);
 }
 
+/* The packet that gave the first sample may have been lost: then a probe was answered after a millisecond. */
+Test(path, one_long_sample_does_not_end_the_looks)
+{
+	nanotime now = TIME_S;
+	struct path p;
+
+	path_init(&p);
+	path_rtt(&p, 2 * TIME_MS, now);
+	cr_expect_eq(p.looks, 1);
+	path_sent(&p, 100, 0, now + TIME_MS);
+	cr_expect_not(path_may_send(&p, 100, now + TIME_S), "one packet at a time, as before");
+	path_gone(&p, 100, true);
+	path_rtt(&p, 10 * US, now + TIME_MS);
+	cr_expect_eq(p.looks, 2);
+	cr_expect_eq(path_min_rtt(&p), 10 * US);
+	path_rtt(&p, 2 * TIME_MS, now + 2 * TIME_MS);
+	cr_expect_eq(p.looks, LIMIT_PATH_LOOKS, "the way is long");
+}
+
 /* If every packet is repeated, nothing gives a sample; the path does not probe for ever. */
 Test(path, looks_end_without_samples)
 {
