@@ -92,6 +92,12 @@ static inline uint64_t round_up(uint64_t v, uint64_t to)
 	return (v + to - 1) / to * to;
 }
 
+/* Rounded down; v > 0. */
+static inline uint8_t log2_of(uint32_t v)
+{
+	return (uint8_t)(31 - __builtin_clz(v));
+}
+
 /* The smallest power of two that is at least v; v in 1 .. 2^31. */
 static inline uint32_t power_of_two_above(uint32_t v)
 {

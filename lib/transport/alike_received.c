@@ -63,12 +63,15 @@ static uint32_t middles_expected(const struct qp *qp, uint32_t i, uint32_t done,
 {
 	const struct message *m = message_at(&qp->req, i);
 	const struct send_work *w = request_at(&qp->req, i);
-	uint32_t end = part_end(m, done), n;
+	struct part part;
+	uint32_t n;
 
-	if (m->kind != KIND_READ_REQUEST || m->fault != REASON_NONE || done == m->asked_from ||
-	    done + 1 >= end)
+	if (m->kind != KIND_READ_REQUEST || m->fault != REASON_NONE || done == m->packets)
 		return 0;
-	n = MIN_OF(most, end - 1 - done);
+	part = part_of(m, done);
+	if (done == part.begin || done + 1 == part.end)
+		return 0;
+	n = MIN_OF(most, part.end - 1 - done);
 	if (!qp->req.board.clean)
 		n = overtaken_all_sent_once(&qp->req, psn_add(m->first_psn, done), n);
 	return n > 0 && key_one_span_of_list(keys, send_work_sge(w), w->num_sge, qp->user,

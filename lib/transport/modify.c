@@ -269,6 +269,7 @@ static void reset(struct qp *qp)
 	r->retired = r->una = r->nxt = r->begun = r->tail;
 	r->own_retired = r->own_posted;
 	r->rd_atomic = 0;
+	r->more_parts = 0;
 	r->failed = false;
 	r->flush_reason = REASON_FLUSHED;
 	r->drain_notify = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* READs that the path's window cuts into parts: two are under way at most. */
+/* READs that are asked for in parts. To the peer, each part is a READ of its own. */
 #include "story/story.h"
 #include "transport/path.h"
 #include "transport/qp.h"
@@ -21,159 +21,284 @@ static void post_read(uint64_t wr_id, uint32_t packets, uint32_t at)
 	     .to = LANDS + at * MTU);
 }
 
-/* Half of the first part, of four packets, has come. The second one may be asked for now. */
-static void have_half_a_part(void)
-{
-	have_window(4);
-	post_read(1, 8, 0);
-	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN)->dma_length, 4 * MTU);
-	pass(b, "RC READ RESPONSE FIRST", A_PSN);
-	expect_silence(a); /* there is no room for half of the window */
-	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
-}
-
 static void expect_read(uint32_t packets)
 {
 	expect_completion(a, 1, STATUS_SUCCESS);
 	expect_same(a, 0, b, LANDS, packets * MTU);
 	cr_assert_eq(a->q->core->path->flying, 0);
 	cr_assert_eq(a->q->core->req.rd_atomic, 0);
+	cr_assert_eq(a->q->core->req.more_parts, 0);
 }
 
-Test(read_parts, the_next_one_follows_when_there_is_room)
+static void expect_part(uint32_t psn, uint32_t packets)
 {
-	story(.recovery = true);
-	have_half_a_part();
-	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 4)->dma_length, 4 * MTU);
-	cr_assert_eq(a->q->core->path->flying, 6 * RESPONSE);
-	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
-	pass(b, "RC READ RESPONSE LAST", A_PSN + 3);
-	pass(b, "RC READ RESPONSE FIRST", A_PSN + 4);
-	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 5);
-	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 6);
-	pass(b, "RC READ RESPONSE LAST", A_PSN + 7);
-	expect_read(8);
-	expect_silence(a);
+	cr_assert_eq(pass(a, "RC READ REQUEST", psn)->dma_length, packets * MTU);
 }
 
-/* ... but not before the peer has begun to answer. A third part waits for the second one likewise. */
-Test(read_parts, two_are_under_way_at_most)
+/* All responses to a part that has so many packets. */
+static void answer(uint32_t psn, uint32_t packets)
 {
-	story(.recovery = true);
-	have_window(4);
-	post_read(1, 30, 0);
-	pass(a, "RC READ REQUEST", A_PSN);
-	have_window(16);
+	cr_assert_gt(packets, 1);
+	for (uint32_t i = 0; i < packets; i++)
+		pass(b,
+		     i == 0	       ? "RC READ RESPONSE FIRST"
+		     : i + 1 < packets ? "RC READ RESPONSE MIDDLE"
+				       : "RC READ RESPONSE LAST",
+		     psn + i);
+}
+
+Test(read_parts, four_fill_the_window)
+{
+	story(.recovery = true, .max_rd_atomic = 8, .max_dest_rd_atomic = 8);
+	have_window(8);
+	post_read(1, 19, 0);
+	for (uint32_t i = 0; i < 8; i += 2)
+		expect_part(A_PSN + i, 2);
 	expect_silence(a);
+	cr_assert_eq(a->q->core->path->flying, 8 * RESPONSE);
 	pass(b, "RC READ RESPONSE FIRST", A_PSN);
-	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 4)->dma_length, 16 * MTU);
-	have_window(64);
-	for (uint32_t i = 1; i < 4; i++)
-		pass(b, i < 3 ? "RC READ RESPONSE MIDDLE" : "RC READ RESPONSE LAST", A_PSN + i);
 	expect_silence(a);
-	pass(b, "RC READ RESPONSE FIRST", A_PSN + 4);
-	pass(a, "RC READ REQUEST", A_PSN + 20);
+	pass(b, "RC READ RESPONSE LAST", A_PSN + 1);
+	expect_part(A_PSN + 8, 2);
+	expect_silence(a);
 	exchange();
-	expect_read(30);
+	expect_read(19);
 }
 
-/* protocol-map 115: each part takes a record of the peer's. */
-Test(read_parts, both_count_as_outstanding)
+/* More than that is a burst, which short queues on the way do not hold. */
+Test(read_parts, they_are_not_long)
+{
+	story(.recovery = true, .max_rd_atomic = 16, .max_dest_rd_atomic = 16);
+	have_window(4 * LIMIT_WINDOW);
+	post_read(1, 3 * LIMIT_READ_PART, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		expect_part(A_PSN + LIMIT_READ_PART * i, LIMIT_READ_PART);
+	exchange();
+	expect_read(3 * LIMIT_READ_PART);
+}
+
+/* ... unless the peer has room for few. protocol-map 115: each takes one of the peer's records. */
+Test(read_parts, each_counts_as_outstanding)
 {
 	story(.recovery = true, .max_rd_atomic = 2, .max_dest_rd_atomic = 2);
-	have_half_a_part();
-	post_read(2, 1, 8);
-	pass(a, "RC READ REQUEST", A_PSN + 4);
+	have_window(8);
+	post_read(1, 12, 0);
+	post_read(2, 1, 12);
+	expect_part(A_PSN, 4);
+	expect_part(A_PSN + 4, 4);
 	have_window(64);
 	expect_silence(a);
-	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
+	for (uint32_t i = 0; i < 3; i++)
+		pass(b, i == 0 ? "RC READ RESPONSE FIRST" : "RC READ RESPONSE MIDDLE", A_PSN + i);
 	expect_silence(a);
 	pass(b, "RC READ RESPONSE LAST", A_PSN + 3);
-	pass(a, "RC READ REQUEST", A_PSN + 8);
+	expect_part(A_PSN + 8, 4);
+	expect_silence(a);
+	answer(A_PSN + 4, 4);
+	expect_part(A_PSN + 12, 1);
 	exchange();
-	expect_read(9);
+	expect_read(13);
 	expect_completion(a, 2, STATUS_SUCCESS);
 }
 
 Test(read_parts, one_after_the_other_if_the_peer_has_room_for_one)
 {
 	story(.recovery = true, .max_rd_atomic = 1, .max_dest_rd_atomic = 1);
-	have_half_a_part();
+	have_window(4);
+	post_read(1, 8, 0);
+	expect_part(A_PSN, 4);
 	have_window(64);
 	expect_silence(a);
-	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
-	expect_silence(a);
-	pass(b, "RC READ RESPONSE LAST", A_PSN + 3);
-	pass(a, "RC READ REQUEST", A_PSN + 4);
+	answer(A_PSN, 4);
+	expect_part(A_PSN + 4, 4);
 	exchange();
 	expect_read(8);
 }
 
+/* Those of the size before are answered first, so that two sizes are under way at most. */
+Test(read_parts, their_size_follows_the_window)
+{
+	story(.recovery = true);
+	have_window(8);
+	post_read(1, 60, 0);
+	for (uint32_t i = 0; i < 8; i += 2)
+		expect_part(A_PSN + i, 2);
+	have_window(16);
+	answer(A_PSN, 2);
+	expect_part(A_PSN + 8, 4);
+	have_window(64);
+	answer(A_PSN + 2, 2);
+	expect_part(A_PSN + 12, 4);
+	answer(A_PSN + 4, 2);
+	expect_part(A_PSN + 16, 4);
+	answer(A_PSN + 6, 2);
+	expect_part(A_PSN + 20, 16);
+	answer(A_PSN + 8, 4);
+	expect_part(A_PSN + 36, 16);
+	have_window(8);
+	answer(A_PSN + 12, 4);
+	expect_silence(a);
+	answer(A_PSN + 16, 4);
+	expect_silence(a);
+	answer(A_PSN + 20, 16);
+	answer(A_PSN + 36, 16);
+	expect_part(A_PSN + 52, 2);
+	exchange();
+	expect_read(60);
+}
+
 /* A repetition ends where the part ended that the peer was asked for. */
-Test(read_parts, what_is_lost_of_the_first_is_asked_for_alone)
+Test(read_parts, what_is_lost_of_one_is_asked_for_alone)
 {
 	for (uint32_t selective = 0; selective < 2; selective++) {
 		story(.recovery = true, .selective = selective);
-		have_half_a_part();
-		pass(a, "RC READ REQUEST", A_PSN + 4);
-		lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
+		have_window(16);
+		post_read(1, 20, 0);
+		for (uint32_t i = 0; i < 16; i += 4)
+			expect_part(A_PSN + i, 4);
+		pass(b, "RC READ RESPONSE FIRST", A_PSN);
+		lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
+		pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
 		pass(b, "RC READ RESPONSE LAST", A_PSN + 3);
-		have_window(64);
+		for (uint32_t i = 4; i < 16; i += 4)
+			answer(A_PSN + i, 4);
 		at(WINDOW);
-		cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 2)->dma_length,
-			     selective ? MTU : 2 * MTU);
+		expect_part(A_PSN + 1, selective ? 1 : 3);
 		exchange();
-		expect_read(8);
+		expect_read(20);
 		node_free(&a->node);
 		node_free(&b->node);
 	}
 }
 
-/* Behind a gap the next part waits: the repetition may end this one early. */
-Test(read_parts, the_next_one_waits_for_what_is_lost)
+/* The peer holds the requests behind the one that it lacks, so none of them is sent again. */
+Test(read_parts, a_lost_request_is_that_of_one_part)
 {
 	story(.recovery = true, .selective = true);
-	have_window(4);
-	post_read(1, 8, 0);
-	pass(a, "RC READ REQUEST", A_PSN);
-	pass(b, "RC READ RESPONSE FIRST", A_PSN);
-	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
-	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
-	expect_silence(a);
+	have_window(16);
+	post_read(1, 16, 0);
+	expect_part(A_PSN, 4);
+	lose(a, "RC READ REQUEST", A_PSN + 4);
+	expect_part(A_PSN + 8, 4);
+	expect_part(A_PSN + 12, 4);
+	answer(A_PSN, 4);
+	expect_selection(b, A_PSN + 4, 2, (uint32_t[]){ A_PSN + 8, A_PSN + 12 });
+	deliver(b);
 	at(WINDOW);
-	cr_assert_eq(expect_packet(a, "RC READ REQUEST", A_PSN + 1)->dma_length, MTU);
-	inject(a, OPB_READ_RESPONSE_ONLY, A_PSN + 1, .payload_length = MTU,
-	       .payload = b->node.memory + LANDS + MTU);
-	have_window(64);
+	expect_part(A_PSN + 4, 4);
 	expect_silence(a);
-	pass(b, "RC READ RESPONSE LAST", A_PSN + 3);
-	pass(a, "RC READ REQUEST", A_PSN + 4);
 	exchange();
-	expect_read(8);
+	expect_read(16);
+	cr_assert_eq(a->q->core->path->events[PATH_AGAIN], 1);
 }
 
-Test(read_parts, all_of_both_is_lost)
+/* ... nor if other messages are under way. */
+Test(read_parts, a_lost_request_is_that_of_one_part_beside_a_write)
 {
-	story(.recovery = true, .no_timeout = true);
-	have_half_a_part();
-	lose(a, "RC READ REQUEST", A_PSN + 4);
+	story(.recovery = true, .selective = true);
+	have_window(16);
+	post_read(1, 8, 0);
+	post(a, .wr_id = 2, .opcode = WORK_RDMA_WRITE, .length = MTU, .from = 8 * MTU,
+	     .to = LANDS + 16 * MTU);
+	lose(a, "RC READ REQUEST", A_PSN);
+	expect_part(A_PSN + 4, 4);
+	pass(a, "RC WRITE ONLY", A_PSN + 8);
+	expect_selection(b, A_PSN, 2, (uint32_t[]){ A_PSN + 4, A_PSN + 8 });
+	deliver(b);
+	at(WINDOW);
+	expect_part(A_PSN, 4);
+	expect_silence(a);
+	exchange();
+	expect_read(8);
+	expect_completion(a, 2, STATUS_SUCCESS);
+	cr_assert_eq(a->q->core->path->events[PATH_AGAIN], 1);
+}
+
+/* A probe knows of one lost packet. The peer knows the part, so it takes any piece of it for a repetition. */
+Test(read_parts, a_probe_asks_for_one_packet_of_a_part_that_has_begun)
+{
+	story(.recovery = true, .selective = true, .no_timeout = true);
+	have_window(16);
+	post_read(1, 4, 0);
+	expect_part(A_PSN, 4);
+	pass(b, "RC READ RESPONSE FIRST", A_PSN);
+	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
 	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
 	lose(b, "RC READ RESPONSE LAST", A_PSN + 3);
 	at(us(LIMIT_PROBE_MIN_US));
-	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 2)->dma_length, 2 * MTU);
+	expect_part(A_PSN + 1, 1);
 	exchange();
 	at(ms(1));
-	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 4)->dma_length, 4 * MTU);
+	exchange();
+	expect_read(4);
+}
+
+Test(read_parts, all_of_several_is_lost)
+{
+	story(.recovery = true, .no_timeout = true, .max_rd_atomic = 2, .max_dest_rd_atomic = 2);
+	have_window(8);
+	post_read(1, 8, 0);
+	expect_part(A_PSN, 4);
+	lose(a, "RC READ REQUEST", A_PSN + 4);
+	pass(b, "RC READ RESPONSE FIRST", A_PSN);
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
+	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
+	lose(b, "RC READ RESPONSE LAST", A_PSN + 3);
+	at(us(LIMIT_PROBE_MIN_US));
+	expect_part(A_PSN + 2, 2);
+	exchange();
+	at(ms(1));
+	expect_part(A_PSN + 4, 4);
 	exchange();
 	expect_read(8);
 }
 
-/* A response at the end of the first part that is not its last one is wrong, as at the end of a READ. */
-Test(read_parts, the_first_ends_with_a_last_response)
+/* The port took the request of the second one later. */
+Test(read_parts, one_that_did_not_leave_counts_once)
+{
+	struct packet p;
+
+	story(.recovery = true, .max_rd_atomic = 2, .max_dest_rd_atomic = 2);
+	have_window(8);
+	post_read(1, 12, 0);
+	expect_part(A_PSN, 4);
+	p = *expect_packet(a, "RC READ REQUEST", A_PSN + 4);
+	qp_unsent(a->q->core, &p, now);
+	expect_part(A_PSN + 4, 4);
+	expect_silence(a);
+	answer(A_PSN, 4);
+	expect_part(A_PSN + 8, 4);
+	exchange();
+	expect_read(12);
+}
+
+Test(read_parts, reset_forgets_those_under_way)
+{
+	story(.recovery = true, .max_rd_atomic = 2, .max_dest_rd_atomic = 2);
+	have_window(8);
+	post_read(1, 12, 0);
+	expect_part(A_PSN, 4);
+	expect_part(A_PSN + 4, 4);
+	connect_again(a);
+	connect_again(b);
+	cr_assert_eq(a->q->core->req.more_parts, 0);
+	post_read(1, 12, 0);
+	expect_part(A_PSN, 4);
+	expect_part(A_PSN + 4, 4);
+	exchange();
+	expect_read(12);
+}
+
+/* A response at the end of a part that is not its last one is wrong, as at the end of a READ. */
+Test(read_parts, each_ends_with_a_last_response)
 {
 	story(.recovery = true);
-	have_half_a_part();
-	pass(a, "RC READ REQUEST", A_PSN + 4);
+	have_window(16);
+	post_read(1, 8, 0);
+	expect_part(A_PSN, 4);
+	expect_part(A_PSN + 4, 4);
+	pass(b, "RC READ RESPONSE FIRST", A_PSN);
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
 	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
 	expect_packet(b, "RC READ RESPONSE LAST", A_PSN + 3);
 	b->packet.opcode = OPCODE(SERVICE_RC, OPB_READ_RESPONSE_MIDDLE);
@@ -181,23 +306,37 @@ Test(read_parts, the_first_ends_with_a_last_response)
 	expect_completion(a, 1, STATUS_BAD_RESP_ERR);
 }
 
-/* What a slot of the send queue says of a READ long ago is not true of a WRITE. */
-Test(read_parts, a_write_has_none)
+/* The first response of all is ahead of the queue that the READ makes. */
+Test(read_parts, the_first_is_not_timed_if_another_follows)
 {
-	story(.recovery = true, .max_rd_atomic = 1, .max_dest_rd_atomic = 1);
-	have_window(4);
+	const struct requester *r;
+
+	story(.recovery = true);
+	r = &a->q->core->req;
+	have_window(16);
 	post_read(1, 8, 0);
+	expect_part(A_PSN, 4);
+	cr_assert_eq(r->sampling, 0);
+	expect_part(A_PSN + 4, 4);
+	cr_assert_eq(r->sampling, 1);
+	cr_assert_eq(r->sample[0].psn, A_PSN + 4);
 	exchange();
 	expect_read(8);
-	for (uint32_t i = 2; i < 9; i++) {
-		post(a, .wr_id = i, .opcode = WORK_RDMA_WRITE, .length = 8);
-		exchange();
-		expect_completion(a, i, STATUS_SUCCESS);
-	}
-	post(a, .wr_id = 9, .opcode = WORK_RDMA_WRITE, .length = 8);
-	post_read(10, 1, 0);
-	pass(a, "RC WRITE ONLY", A_PSN + 15);
-	pass(a, "RC READ REQUEST", A_PSN + 16);
+}
+
+/* ... but if the path has no room for another, it is the only one that can be. */
+Test(read_parts, the_first_is_timed_if_it_is_alone)
+{
+	const struct requester *r;
+
+	story(.recovery = true);
+	r = &a->q->core->req;
+	have_window(1);
+	post_read(1, 2, 0);
+	expect_part(A_PSN, 1);
+	cr_assert_eq(r->sampling, 1);
+	exchange();
+	expect_read(2);
 }
 
 /* A READ's request is one packet, and so is each of its responses. */

@@ -430,8 +430,11 @@ Test(selective_read, nor_does_one_in_the_middle_of_a_repetition)
 Test(selective_read, nor_does_an_answer_to_one_of_two_repetitions)
 {
 	late_response();
-	at(ms(10));
-	pass(a, "RC READ REQUEST", A_PSN + 1);
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 7);
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 8);
+	pass(b, "RC READ RESPONSE LAST", A_PSN + 9);
+	at(ms(2));
+	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 1)->dma_length, MTU);
 	comes_late(1);
 	cr_expect_eq(a->q->core->path->places, 0);
 	expect_ten();

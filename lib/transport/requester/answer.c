@@ -150,6 +150,20 @@ static enum reason land(struct qp *qp, const struct key_table *keys, uint32_t i,
 	return REASON_NONE;
 }
 
+/* The oldest message is a READ or atomic; so many of its responses have come, in order. */
+static void responses_passed(struct requester *r, uint32_t n)
+{
+	const struct message *m = message_at(r, r->una);
+	uint32_t done = (r->una_psn - m->first_psn) & PSN_MASK;
+
+	parts_passed(r, m, done, done + n);
+	r->una_psn = psn_add(r->una_psn, n);
+	if (r->una_psn == message_end(m)) {
+		r->una++;
+		r->rd_atomic--;
+	}
+}
+
 /*
  * The gap before responses that are in their places already has closed: they are acknowledged together. True:
  * there were some.
@@ -166,11 +180,7 @@ static bool pass_placed(struct qp *qp, nanotime now)
 	n = psn_set_gap(board_set(&r->board, BOARD_HELD), from, left);
 	if (n == 0)
 		return false;
-	r->una_psn = psn_add(from, n);
-	if (r->una_psn == message_end(m)) {
-		r->una++;
-		r->rd_atomic--;
-	}
+	responses_passed(r, n);
 	progress(qp, from, now);
 	return true;
 }
@@ -199,11 +209,7 @@ static void answered(struct qp *qp, nanotime now)
 	uint32_t from = r->una_psn;
 
 	assert(r->una != r->begun && r->rd_atomic > 0 && "a READ or atomic is outstanding");
-	r->una_psn = psn_add(r->una_psn, 1);
-	if (r->una_psn == message_end(message_at(r, r->una))) {
-		r->una++;
-		r->rd_atomic--;
-	}
+	responses_passed(r, 1);
 	progress(qp, from, now);
 	answered_before(qp, now);
 }
@@ -218,10 +224,11 @@ static enum reason check_read_response(const struct qp *qp, const struct message
 {
 	uint32_t rest = m->length - (done << qp->mtu_shift);
 	bool is_first = opcode_is(p->opcode, OP_FIRST), is_last = opcode_is(p->opcode, OP_LAST);
+	struct part part = part_of(m, done);
 
-	if (is_last != (done + 1 == part_end(m, done)) && !(is_last && m->asked_again))
+	if (is_last != (done + 1 == part.end) && !(is_last && m->asked_again))
 		return REASON_RESPONSE_OPCODE;
-	if (is_first != (done == m->asked_from) && !m->asked_again)
+	if (is_first != (done == part.begin) && !m->asked_again)
 		return REASON_RESPONSE_OPCODE;
 	return p->payload_length == MIN_OF(rest, qp->mtu) ? REASON_NONE : REASON_RESPONSE_LENGTH;
 }

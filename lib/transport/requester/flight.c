@@ -62,14 +62,15 @@ uint32_t flight_window(const struct qp *qp)
 		MAX_OF(LIMIT_WINDOW, LIMIT_WINDOW_US * (path_min_rtt(qp->path) / TIME_US)));
 }
 
-uint32_t flight_part(const struct qp *qp, uint32_t packets)
+uint32_t flight_packets(const struct qp *qp)
 {
+	uint32_t own = flight_window(qp);
+
 	if (qp->path == NULL)
-		return packets;
-	return (uint32_t)MIN_OF(packets, MAX_OF(qp->path->window / flight_octets(1, qp->mtu), 1));
+		return own;
+	return (uint32_t)MIN_OF(own, MAX_OF(qp->path->window / flight_octets(1, qp->mtu), 1));
 }
 
-/* Parts of a READ follow each other a round trip apart, so they should not be small. */
 uint32_t flight_read_octets(const struct qp *qp, uint32_t length)
 {
 	uint32_t packets = MAX_OF((length + qp->mtu - 1) >> qp->mtu_shift, 1);

@@ -85,10 +85,13 @@ static inline bool flight_has_window(const struct qp *qp, uint32_t packets)
 	return packets <= LIMIT_WINDOW || packets <= flight_window(qp);
 }
 
-/* How many of a READ's packets are asked for at once: at most the path's window. */
-uint32_t flight_part(const struct qp *qp, uint32_t packets);
+/* The same, but at most as many full packets as the path's window has room for; at least one. */
+uint32_t flight_packets(const struct qp *qp);
 
-/* The octets that need room before a READ asks for so many packets. */
+/*
+ * The octets that need room before a READ asks for so many: with their headers, but half of the window at most. A
+ * part is longer than that only if the peer has room for few READs.
+ */
 uint32_t flight_read_octets(const struct qp *qp, uint32_t length);
 /*
  * Whether the path lets a frame of this many octets go. While others wait, only a queue pair that

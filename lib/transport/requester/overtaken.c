@@ -2,6 +2,7 @@
 #include "base/bits.h"
 #include "transport/requester/kind.h"
 #include "transport/requester/overtaken.h"
+#include "transport/requester/parts.h"
 
 /* Repetitions, in one of the two sets, that are lost. */
 static bool repetitions_in(struct requester *r, enum board_set which, uint32_t from, uint32_t count,
@@ -44,17 +45,6 @@ static bool overtaken_in(struct requester *r, uint32_t from, uint32_t count, uin
 	return any;
 }
 
-/* A response may only be late because its request waits behind a gap at the peer. */
-static uint32_t limit_of(const struct requester *r, const struct board *b, const struct message *m,
-			 uint32_t all, uint32_t data)
-{
-	bool is_gap = psn_within(b->gap, m->first_psn, m->packets);
-
-	if (kind_is_fetching(m->kind) && !is_gap)
-		return all;
-	return ahead(r, data) > ahead(r, all) ? data : all;
-}
-
 uint32_t overtaken_part(const struct requester *r, uint32_t i, uint32_t until, uint32_t *from)
 {
 	const struct message *m = message_at(r, i);
@@ -66,37 +56,60 @@ uint32_t overtaken_part(const struct requester *r, uint32_t i, uint32_t until, u
 	return until > begin ? MIN_OF(rest, until - begin) : 0;
 }
 
-/* All messages are READs or atomics. Only the one with the gap has another limit, a later one. */
+/*
+ * A response may only be late because its request waits behind a gap at the peer. What is missing is the
+ * request at the gap: an atomic, a READ or a part of it.
+ */
+static bool overtaken_gap(struct requester *r, const struct message *m, uint32_t data, bool asked)
+{
+	struct part part = part_of(m, (r->board.gap - m->first_psn) & PSN_MASK);
+	uint32_t begin = psn_add(m->first_psn, part.begin), end = psn_add(m->first_psn, part.end);
+
+	if (psn_after(r->una_psn, begin))
+		begin = r->una_psn;
+	return psn_after(end, begin) &&
+	       overtaken_in(r, begin, (end - begin) & PSN_MASK, data, asked);
+}
+
+/* All messages are READs or atomics. Only what is at the gap has another limit, a later one. */
 static bool overtaken_fetching(struct requester *r, uint32_t all, uint32_t data, bool asked)
 {
-	uint32_t gap = r->board.gap, first = message_at(r, r->una)->first_psn, from, n;
+	uint32_t gap = r->board.gap, first = message_at(r, r->una)->first_psn;
 	bool any = overtaken_in(r, r->una_psn, on_its_way(r), all, asked);
 
 	if (!psn_within(gap, first, (r->top_psn - first) & PSN_MASK))
 		return any;
-	n = overtaken_part(r, message_of(r, gap), on_its_way(r), &from);
-	return overtaken_in(r, from, n, data, asked) || any;
+	return overtaken_gap(r, message_at(r, message_of(r, gap)), data, asked) || any;
+}
+
+static bool overtaken_message(struct requester *r, uint32_t i, uint32_t all, uint32_t data,
+			      bool asked)
+{
+	const struct message *m = message_at(r, i);
+	bool fetches = kind_is_fetching(m->kind), any;
+	uint32_t from, n = overtaken_part(r, i, on_its_way(r), &from);
+
+	if (n == 0)
+		return false;
+	any = overtaken_in(r, from, n, fetches ? all : data, asked);
+	if (fetches && psn_within(r->board.gap, m->first_psn, m->packets))
+		any |= overtaken_gap(r, m, data, asked);
+	return any;
 }
 
 /* This runs for each packet that comes behind a gap, so it looks at messages only if they differ.
  */
 bool overtaken(struct requester *r, uint32_t all, uint32_t data, bool asked)
 {
-	const struct board *b = &r->board;
 	bool any = false, data_is_later = ahead(r, data) > ahead(r, all);
-	uint32_t from, n;
 
 	if (r->rd_atomic == 0 || !data_is_later)
 		return overtaken_in(r, r->una_psn, on_its_way(r), data_is_later ? data : all,
 				    asked);
 	if (r->rd_atomic == r->begun - r->una)
 		return overtaken_fetching(r, all, data, asked);
-	for (uint32_t i = r->una; i != r->begun; i++) {
-		n = overtaken_part(r, i, on_its_way(r), &from);
-		if (n > 0)
-			any |= overtaken_in(r, from, n, limit_of(r, b, message_at(r, i), all, data),
-					    asked);
-	}
+	for (uint32_t i = r->una; i != r->begun; i++)
+		any |= overtaken_message(r, i, all, data, asked);
 	return any;
 }
 

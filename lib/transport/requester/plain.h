@@ -62,7 +62,7 @@ static inline bool plain_fill_read(const struct qp *qp, struct message *m)
 {
 	if (!parts_leave_room(qp))
 		return false;
-	m->asked_from = 0;
+	m->base = 0;
 	m->asked_to = 1;
 	m->asked_again = false;
 	m->ticket = (uint32_t)qp->tickets.settled;

@@ -34,17 +34,21 @@ static inline bool plain_answer_is_asked_for(const struct qp *qp, const struct m
 					     const struct packet *p, const struct opcode_info *op,
 					     uint32_t done)
 {
-	uint32_t rest = m->length - (done << qp->mtu_shift);
-	uint32_t shape = (done == m->asked_from) * (uint32_t)OP_FIRST |
-			 (done + 1 == part_end(m, done)) * (uint32_t)OP_LAST;
+	uint32_t rest = m->length - (done << qp->mtu_shift), shape;
+	struct part part;
 
-	return m->kind == KIND_READ_REQUEST && (op->flags & (OP_FIRST | OP_LAST)) == shape &&
+	if (m->kind != KIND_READ_REQUEST)
+		return false;
+	part = part_of(m, done);
+	shape = (done == part.begin) * (uint32_t)OP_FIRST |
+		(done + 1 == part.end) * (uint32_t)OP_LAST;
+	return (op->flags & (OP_FIRST | OP_LAST)) == shape &&
 	       p->payload_length == MIN_OF(rest, qp->mtu) &&
 	       (!(op->flags & OP_AETH) || (p->syndrome & SYNDROME_CLASS) == SYNDROME_ACK);
 }
 
 static inline void plain_answer_take(struct qp *qp, struct message *m, const struct packet *p,
-				     struct outcome *out)
+				     const struct opcode_info *op, struct outcome *out)
 {
 	struct requester *r = &qp->req;
 
@@ -54,8 +58,11 @@ static inline void plain_answer_take(struct qp *qp, struct message *m, const str
 	m->ticket = (uint32_t)out->ticket;
 	r->landing = out->ticket;
 	r->una_psn = psn_add(r->una_psn, 1);
-	if (r->una_psn != message_end(m))
+	if (r->una_psn != message_end(m)) {
+		if (op->flags & OP_LAST)
+			r->more_parts--;
 		return;
+	}
 	assert(r->rd_atomic > 0 && "this READ was counted");
 	r->una++;
 	r->rd_atomic--;
@@ -98,7 +105,7 @@ static inline bool plain_answer_received(struct qp *qp, const struct packet *p,
 				  &out->place))
 		return false;
 	flight_heard(qp);
-	plain_answer_take(qp, m, p, out);
+	plain_answer_take(qp, m, p, op, out);
 	plain_answer_progress(qp, now);
 	return true;
 }

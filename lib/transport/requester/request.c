@@ -10,8 +10,8 @@
  * AckReq stands on the last packet of a longer message, on every LIMIT_ACK_EVERY-th packet, and on
  * the last packet that can be sent now: whatever waits for an acknowledgement has asked for it.
  *
- * A READ counts in the window with the packets of its response. One that is longer than the
- * window is asked for in parts, one part at a time.
+ * A READ counts in the window with the packets of its response. A long one is asked for in parts
+ * (parts.h).
  */
 #include <assert.h>
 
@@ -66,7 +66,7 @@ bool request_ready(const struct qp *qp)
 		return flight_has_window(qp, flight + 1);
 	if (r->nxt != r->begun)
 		done = (r->nxt_psn - m->first_psn) & PSN_MASK;
-	if (done > 0 && done >= m->asked_to && !part_may_follow(qp, m))
+	if (done > 0 && done >= m->asked_to && !parts_leave_room(qp))
 		return false;
 	return flight_has_window(qp, flight + request_read_part(qp, m, done));
 }
@@ -88,7 +88,7 @@ static void message_begin(struct qp *qp)
 	m->first_psn = r->new_psn;
 	m->packets = message_packets(qp, m);
 	assert(m->packets <= 1u << 23 && "PSNs are compared in half the circle");
-	m->asked_from = 0;
+	m->base = 0;
 	m->asked_to = 0;
 	m->asked_again = false;
 	m->ticket = (uint32_t)qp->tickets.settled;
@@ -117,14 +117,11 @@ static void cursor_to(struct qp *qp, uint32_t psn)
 	}
 }
 
-/* The most octets that a READ asks for at once: the rest of it, or the missing piece. */
+/* The octets that a READ asks for next: a part of it, or the missing piece. */
 static uint32_t to_ask(const struct qp *qp, const struct message *m, uint32_t done)
 {
-	uint32_t rest = m->length - (done << qp->mtu_shift);
-
-	if (qp->req.nxt == qp->req.begun || done >= m->asked_to)
-		return rest;
-	return (uint32_t)MIN_OF((uint64_t)request_read_part(qp, m, done) << qp->mtu_shift, rest);
+	return (uint32_t)MIN_OF((uint64_t)request_read_part(qp, m, done) << qp->mtu_shift,
+				m->length - (done << qp->mtu_shift));
 }
 
 /*
@@ -173,6 +170,19 @@ static bool asks(const struct qp *qp, const struct packet *p, nanotime now)
 	return flight_should_ask(qp) || p->ack_req || !request_ready(qp) ||
 	       (p->again && r->nxt_psn != psn_add(p->psn, 1)) ||
 	       rate_ready_at(&r->rate, now) > now || !flight_may_follow(qp, now);
+}
+
+/*
+ * A part of a READ that leaves alone while another may follow at once. Its first response is ahead of all that
+ * this READ puts into a queue, so its round trip would only show what others do.
+ */
+static bool is_early_part(const struct qp *qp, const struct message *m, const struct packet *p,
+			  nanotime now)
+{
+	const struct requester *r = &qp->req;
+
+	return m->kind == KIND_READ_REQUEST && p->psn == r->una_psn &&
+	       r->nxt_psn != message_end(m) && flight_may_follow(qp, now) && request_ready(qp);
 }
 
 /* Octets of the frame, and of those that answer a READ. */
@@ -234,7 +244,7 @@ static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, n
 		if (p->ack_req)
 			r->unasked = 0;
 	}
-	sample_made(qp, p, r->unasked == 0, now);
+	sample_made(qp, p, r->unasked == 0 && !is_early_part(qp, m, p, now), now);
 }
 
 enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanotime now,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The packets of a request: SENDs and WRITEs are cut at the path MTU, a READ is asked for in parts
- * no longer than the window, everything else is one packet.
+ * (parts.h), everything else is one packet.
  */
 #include <assert.h>
 
@@ -18,17 +18,35 @@
 #include "transport/requester/segment.h"
 #include "wire/envelope.h"
 
+/*
+ * The size of a new part: four fill the window, as four packets of a window ask for an acknowledgement
+ * (flight.h), or more if they would be longer than LIMIT_READ_PART. But the parts that the peer has room for
+ * must fill it, too.
+ */
+static uint8_t wanted_part(const struct qp *qp)
+{
+	uint32_t window = flight_packets(qp), few = window / MAX_OF(qp->attr.max_rd_atomic, 1u);
+
+	return log2_of(MAX_OF(MAX_OF(MIN_OF(window / 4, LIMIT_READ_PART), few), 1));
+}
+
+/* The size of the part that begins behind the first `done` packets. */
+static uint8_t next_part(const struct qp *qp, const struct message *m, uint32_t done)
+{
+	return done == 0 || parts_may_change(&qp->req, m) ? wanted_part(qp) : m->part;
+}
+
 uint32_t request_read_part(const struct qp *qp, const struct message *m, uint32_t done)
 {
 	const struct requester *r = &qp->req;
 	uint32_t all = packets_of(qp, m->length), rest;
 
 	if (r->nxt == r->begun || done >= m->asked_to)
-		return flight_part(qp, MIN_OF(all - done, flight_window(qp)));
+		return MIN_OF(all - done, 1u << next_part(qp, m, done));
 	/* It did not leave, or is asked for again: some peers may not accept a part that ends
 	 * early.
 	 */
-	rest = part_end(m, done) - done;
+	rest = part_of(m, done).end - done;
 	if (!qp->selective || r->nxt_psn == r->top_psn || !part_answered(r, m, done))
 		return rest;
 	return psn_set_gap(board_set(&r->board, BOARD_LOST), psn_add(m->first_psn, done), rest);
@@ -80,6 +98,19 @@ static enum reason data_packet(struct qp *qp, const struct send_work *w, const s
 				 gather);
 }
 
+static void part_begins(struct qp *qp, struct message *m, uint32_t done)
+{
+	uint8_t part = next_part(qp, m, done);
+
+	if (done > 0)
+		qp->req.more_parts++;
+	if (done > 0 && part == m->part)
+		return;
+	m->part_before = m->part;
+	m->part = part;
+	m->base = done;
+}
+
 /* A repetition begins at the first response that is missing (protocol-map 110). */
 static uint32_t read_packet(struct qp *qp, const struct send_work *w, struct message *m,
 			    uint32_t done, struct packet *p)
@@ -90,8 +121,7 @@ static uint32_t read_packet(struct qp *qp, const struct send_work *w, struct mes
 	if (done < m->asked_to) {
 		m->asked_again = true;
 	} else {
-		m->asked_again = false;
-		m->asked_from = done;
+		part_begins(qp, m, done);
 		m->asked_to = done + part;
 	}
 	p->opcode = OPCODE(qp->service, OPB_READ_REQUEST);

@@ -41,15 +41,17 @@ struct message { /* beside each window slot: derived properties and progress of 
 	uint32_t length; /* octets */
 	uint32_t first_psn;
 	uint32_t packets; /* PSNs it takes; 0: it stays at home */
-	uint32_t asked_from; /* READ: the PSNs that were asked for together last, */
-	uint32_t asked_to; /* counted from first_psn */
+	uint32_t asked_to; /* READ: packets that were asked for, in parts (parts.h), */
+	uint32_t base; /* ... and the first one of a part of the present size */
 	uint32_t ticket; /* READ, atomic: the last landing, low 32 bits */
 	uint8_t kind; /* enum packet_kind, enum local_kind */
 	uint8_t fault; /* enum reason: it cannot be sent, and fails in its turn */
 	uint8_t fault_status; /* enum work_status */
+	uint8_t part,
+		part_before; /* READ: log2 of packets of the parts from `base` on, and before */
 	bool own : 1; /* of the caller, not of the program */
 	bool plain : 1; /* a SEND, WRITE or READ of a reliable service, without a fence or fault */
-	bool asked_again : 1; /* READ: ... and some of them again */
+	bool asked_again : 1; /* READ: some packets were asked for again */
 };
 
 enum operating {
@@ -86,6 +88,7 @@ struct requester {
 	bool held; /* by its path (flight.h) */
 	uint8_t resumed; /* packets it may send before others that its path holds back */
 	bool alone; /* it is not answered (flight.h) */
+	int16_t more_parts; /* requests for parts that the peer is to answer, but one for each of rd_atomic */
 	uint32_t wanted; /* octets that it is held back for */
 	uint32_t flying_psns; /* in flight, as its path counts, */
 	uint64_t flying; /* ... in so many octets */

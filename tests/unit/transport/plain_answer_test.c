@@ -78,8 +78,9 @@ static struct packet response(struct end *e, uint32_t flaw)
 	static const uint8_t octets[4096];
 	const struct message *m = message_at(&e->qp->req, e->qp->req.una);
 	uint32_t done = (e->qp->req.una_psn - m->first_psn) & PSN_MASK;
-	bool first = (done == m->asked_from) != (flaw == 1);
-	bool last = (done + 1 == m->asked_to) != (flaw == 2);
+	struct part part = part_of(m, done);
+	bool first = (done == part.begin) != (flaw == 1);
+	bool last = (done + 1 == part.end) != (flaw == 2);
 	uint8_t base = first && last ? OPB_READ_RESPONSE_ONLY
 		       : first	     ? OPB_READ_RESPONSE_FIRST
 		       : last	     ? OPB_READ_RESPONSE_LAST
