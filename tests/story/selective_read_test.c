@@ -338,31 +338,46 @@ Test(selective_read, responses_behind_a_gap_kept_their_order)
 }
 
 /*
- * A READ of ten packets. The second response is late. When five later ones have come, it is asked for again, and that
- * leaves.
+ * A READ of ten packets. Of the first eight responses these are late (bit n: response n). As more than four later ones
+ * have come, they are about to be asked for again.
  */
-static void late_response(void)
+static void responses_are_late(uint32_t late)
 {
 	story_of_whole_reads();
 	a->q->core->path->starting = false;
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 10 * MTU);
 	pass(a, "RC READ REQUEST", A_PSN);
-	pass(b, "RC READ RESPONSE FIRST", A_PSN);
-	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
-	for (uint32_t i = 2; i < 7; i++)
-		pass(b, "RC READ RESPONSE MIDDLE", A_PSN + i);
-	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 1)->dma_length, MTU);
+	for (uint32_t i = 0; i < 8; i++) {
+		const char *what = i == 0 ? "RC READ RESPONSE FIRST" : "RC READ RESPONSE MIDDLE";
+
+		if (late & 1u << i)
+			lose(b, what, A_PSN + i);
+		else
+			pass(b, what, A_PSN + i);
+	}
 }
 
-/* ... and now it comes. */
-static void comes_late(uint32_t at)
+static void expect_again(uint32_t which, uint32_t packets)
 {
-	inject(a, OPB_READ_RESPONSE_MIDDLE, A_PSN + at, .payload_length = MTU,
-	       .payload = b->node.memory + LANDS + at * MTU);
+	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + which)->dma_length, packets * MTU);
 }
 
-static void expect_ten(void)
+static void comes_late(uint32_t which)
 {
+	inject(a, OPB_READ_RESPONSE_MIDDLE, A_PSN + which, .payload_length = MTU,
+	       .payload = b->node.memory + LANDS + which * MTU);
+}
+
+static void last_two_come(void)
+{
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 8);
+	pass(b, "RC READ RESPONSE LAST", A_PSN + 9);
+}
+
+/* By how many places the network is seen to change the order; then all ten arrive. */
+static void expect_places(uint32_t places)
+{
+	cr_expect_eq(a->q->core->path->places, 2 * places);
 	exchange();
 	expect_completion(a, 1, STATUS_SUCCESS);
 	expect_same(a, 0, b, LANDS, 10 * MTU);
@@ -371,71 +386,48 @@ static void expect_ten(void)
 /* A repetition of one packet has a LAST as its answer. So this is the first answer: it was overtaken, not lost. */
 Test(selective_read, a_first_response_behind_its_repetition_shows_that_the_order_changed)
 {
-	late_response();
+	responses_are_late(1u << 1);
+	expect_again(1, 1);
 	comes_late(1);
-	cr_expect_eq(a->q->core->path->places, 2 * 6);
-	expect_ten();
+	expect_places(7);
 }
 
 /* ... also if another one before it is missing. */
 Test(selective_read, so_does_one_behind_a_gap)
 {
-	story_of_whole_reads();
-	a->q->core->path->starting = false;
-	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 10 * MTU);
-	pass(a, "RC READ REQUEST", A_PSN);
-	lose(b, "RC READ RESPONSE FIRST", A_PSN);
-	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
-	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
-	for (uint32_t i = 3; i < 8; i++)
-		pass(b, "RC READ RESPONSE MIDDLE", A_PSN + i);
-	pass(a, "RC READ REQUEST", A_PSN);
-	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 2)->dma_length, MTU);
+	responses_are_late(1u << 0 | 1u << 2);
+	expect_again(0, 1);
+	expect_again(2, 1);
 	comes_late(2);
-	cr_expect_eq(a->q->core->path->places, 2 * 6);
-	expect_ten();
+	expect_places(6);
 }
 
 Test(selective_read, the_answer_to_a_repetition_does_not)
 {
-	late_response();
-	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 7);
-	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 8);
-	pass(b, "RC READ RESPONSE LAST", A_PSN + 9);
+	responses_are_late(1u << 1);
+	expect_again(1, 1);
+	last_two_come();
 	pass(b, "RC READ RESPONSE LAST", A_PSN + 1);
-	cr_expect_eq(a->q->core->path->places, 0);
-	expect_ten();
+	expect_places(0);
+}
+
+Test(selective_read, nor_does_one_in_the_middle_of_a_repetition)
+{
+	responses_are_late(1u << 1 | 1u << 2);
+	expect_again(1, 2);
+	last_two_come();
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
+	expect_places(0);
 }
 
 /* An older repetition may have asked for more, and be answered meanwhile. */
-Test(selective_read, nor_does_one_in_the_middle_of_a_repetition)
-{
-	story_of_whole_reads();
-	a->q->core->path->starting = false;
-	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 10 * MTU);
-	pass(a, "RC READ REQUEST", A_PSN);
-	pass(b, "RC READ RESPONSE FIRST", A_PSN);
-	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
-	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
-	for (uint32_t i = 3; i < 8; i++)
-		pass(b, "RC READ RESPONSE MIDDLE", A_PSN + i);
-	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 1)->dma_length, 2 * MTU);
-	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 8);
-	pass(b, "RC READ RESPONSE LAST", A_PSN + 9);
-	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
-	cr_expect_eq(a->q->core->path->places, 0);
-	expect_ten();
-}
-
 Test(selective_read, nor_does_an_answer_to_one_of_two_repetitions)
 {
-	late_response();
-	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 7);
-	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 8);
-	pass(b, "RC READ RESPONSE LAST", A_PSN + 9);
+	responses_are_late(1u << 1);
+	expect_again(1, 1);
+	last_two_come();
 	at(ms(2));
-	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 1)->dma_length, MTU);
+	expect_again(1, 1);
 	comes_late(1);
-	cr_expect_eq(a->q->core->path->places, 0);
-	expect_ten();
+	expect_places(0);
 }
