@@ -18,6 +18,8 @@
 #define SCALE_STEP  3 / 8 /* ... by so much of what queues may add for each half */
 #define LOOK_TRIPS  64u /* the first packets go so many round trips apart at most, */
 #define LOOK_MOST   (150 * TIME_US)
+#define LOOK_MET    8u /* so many more if they meet others, */
+#define LOOK_WIDER  2u /* ... and up to 2 to that power as far apart */
 #define BATCH	    128u /* packets that are looked at together, or so */
 #define BATCH_LOSSY 40u /* ... more repetitions of 128 than this are not a bad cable's */
 #define GENTLE	    64u /* a window that loses a part of itself grows by so much of it, and a packet */
@@ -102,11 +104,15 @@ static nanotime scaling(const struct path *p)
 	return sum;
 }
 
+/* The least round trip with what queues and hosts may add to it. */
+static nanotime tolerated(const struct path *p)
+{
+	return p->min_rtt + room(p) + path_late(p) + p->peer_late;
+}
+
 nanotime path_target(const struct path *p)
 {
-	if (p->samples == 0)
-		return TIME_NEVER;
-	return p->min_rtt + room(p) + scaling(p) + path_late(p) + p->peer_late;
+	return p->samples == 0 ? TIME_NEVER : tolerated(p) + scaling(p);
 }
 
 /* A sample alone may be the other side's scheduler. */
@@ -223,16 +229,22 @@ static void count_rounds(struct path *p, nanotime target, nanotime now)
 
 /*
  * The first packets of a path go alone, at times of their own. So if many paths begin at once, each
- * of them sees the way before there is a queue. A long way needs no such care, but the first sample alone does
+ * of them sees the way before there is a queue. If so many begin that these packets alone are a queue, they
+ * are further apart, and more. A long way needs no such care, but the first sample alone does
  * not tell: its packet may have been lost, and the time passed until a probe was answered.
  */
 static void look(struct path *p, nanotime rtt, nanotime now)
 {
-	nanotime most = MIN_OF(LOOK_TRIPS * rtt, LOOK_MOST);
 	uint64_t any = (now ^ rtt << 20) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+	nanotime most;
 
-	if (++p->looks >= LIMIT_PATH_LOOKS || (rtt >= HOST && p->samples > 1))
+	if (rtt > tolerated(p) && p->met < LOOK_MET)
+		p->met++;
+	else
+		p->looks++;
+	if (p->looks >= LIMIT_PATH_LOOKS || (rtt >= HOST && p->samples > 1))
 		path_looked(p);
+	most = MIN_OF(LOOK_TRIPS * rtt, LOOK_MOST << MIN_OF(p->met, LOOK_WIDER));
 	p->open_at = now + most * any / (UINT64_C(1) << 32);
 }
 

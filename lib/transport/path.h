@@ -92,7 +92,8 @@ struct path {
 	uint32_t packet; /* octets of the largest frame so far */
 	uint32_t mean; /* ... of a frame lately, or so */
 	uint32_t held; /* queue pairs that it holds back */
-	uint32_t looks; /* packets that went alone to probe the way */
+	uint16_t looks; /* packets that went alone to probe the way, */
+	uint16_t met; /* ... and more of them, which waited behind others */
 	bool starting; /* nothing has cut it yet */
 	bool slowly; /* path_sent_slowly is to see every packet */
 	nanotime open_at; /* less than a packet: the next one not before */

@@ -330,9 +330,7 @@ Test(scenario, reads_share_a_slow_cable, .timeout = 240)
 {
 	static const struct {
 		uint32_t senders, depth;
-	} row[] = {
-		{ 1, 2 }, { 2, 2 }, { 3, 2 }, { 3, 1 }, { 4, 2 }, { 4, 1 }, { 8, 2 }, { 8, 1 }
-	};
+	} row[] = { { 1, 2 }, { 2, 2 }, { 3, 2 }, { 4, 2 }, { 4, 1 }, { 8, 2 }, { 8, 1 } };
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		struct scenario_config c = scenario_defaults(SCENARIO_BOTTLENECK);
@@ -346,6 +344,24 @@ Test(scenario, reads_share_a_slow_cable, .timeout = 240)
 		cr_expect_gt(r.use, 0.97, "row %zu: %g", i, r.use);
 		cr_expect_gt(r.fairness, 0.95, "row %zu: %g", i, r.fairness);
 		cr_expect_lt(r.slow, 3e6, "row %zu: %g", i, (double)r.slow);
+	}
+}
+
+/* So many begin at once that their single packets make a queue before they know the way. */
+Test(scenario, many_share_a_slow_cable, .timeout = 240)
+{
+	static const uint8_t opcode[] = { WORK_RDMA_WRITE, WORK_RDMA_READ };
+
+	for (size_t i = 0; i < sizeof(opcode); i++) {
+		struct scenario_config c = scenario_defaults(SCENARIO_BOTTLENECK);
+		struct scenario_result r;
+
+		c.senders = 36;
+		c.opcode = opcode[i];
+		c.time = 200e6;
+		r = run(&c);
+		cr_expect_gt(r.fairness, 0.95, "operation %u: %g", opcode[i], r.fairness);
+		cr_expect_gt(r.use, 0.8, "operation %u: %g", opcode[i], r.use);
 	}
 }
 

@@ -73,69 +73,6 @@ Test(path, bounds_absurd_samples)
 	cr_assert(p.srtt > 0 && p.srtt < 100);
 }
 
-/* Many paths that begin at once see the way without a queue, because their packets go alone at
- * different times.
- */
-Test(path, looks_at_the_way_with_single_packets)
-{
-	nanotime now = TIME_S, opens[2][LIMIT_PATH_LOOKS];
-	struct path p;
-
-	for (uint32_t k = 0; k < 2; k++) {
-		path_init(&p);
-		for (uint32_t i = 0; i < LIMIT_PATH_LOOKS; i++) {
-			cr_assert(path_may_send(&p, 1000, now));
-			path_sent(&p, 1000, 0, now);
-			cr_assert_not(path_may_send(&p, 1000, now + TIME_S), "it is alone");
-			now += 20 * US + k;
-			path_rtt(&p, 20 * US, now);
-			path_gone(&p, 1000, true);
-			opens[k][i] = path_opens_at(&p, 1000, now) - now;
-			cr_assert_leq(opens[k][i], 150 * US);
-			now += opens[k][i];
-		}
-		path_sent(&p, 1000, 0, now);
-		cr_assert(path_may_send(&p, 1000, now), "the way is known");
-	}
-	cr_assert_neq(memcmp(opens[0], opens[1], sizeof(opens[0])), 0);
-}
-
-/* The packet that gave the first sample may have been lost: then a probe was answered after a millisecond. */
-Test(path, one_long_sample_does_not_end_the_looks)
-{
-	nanotime now = TIME_S;
-	struct path p;
-
-	path_init(&p);
-	path_rtt(&p, 2 * TIME_MS, now);
-	cr_expect_eq(p.looks, 1);
-	path_sent(&p, 100, 0, now + TIME_MS);
-	cr_expect_not(path_may_send(&p, 100, now + TIME_S), "one packet at a time, as before");
-	path_gone(&p, 100, true);
-	path_rtt(&p, 10 * US, now + TIME_MS);
-	cr_expect_eq(p.looks, 2);
-	cr_expect_eq(path_min_rtt(&p), 10 * US);
-	path_rtt(&p, 2 * TIME_MS, now + 2 * TIME_MS);
-	cr_expect_eq(p.looks, LIMIT_PATH_LOOKS, "the way is long");
-}
-
-/* If every packet is repeated, nothing gives a sample; the path does not probe for ever. */
-Test(path, looks_end_without_samples)
-{
-	nanotime now = TIME_S;
-	struct path p;
-
-	path_init(&p);
-	path_rtt(&p, 20 * US, now);
-	for (uint32_t i = 0; i < LIMIT_PATH_LOOKS; i++, now += TIME_MS) {
-		path_sent(&p, 1000, 0, now);
-		path_probed(&p);
-		path_gone(&p, 1000, true);
-	}
-	path_sent(&p, 1000, 0, now);
-	cr_assert(path_may_send(&p, 1000, now));
-}
-
 Test(path, begins_small_and_doubles)
 {
 	nanotime now = TIME_S;
