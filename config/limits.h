@@ -212,10 +212,11 @@
 #define LIMIT_WINDOW_MOST 8192u /* ... on long ways to peers that acknowledge selectively, */
 #define LIMIT_WINDOW_SLOT 16u /* ... for each request that its queue has room for, */
 #define LIMIT_WINDOW_US	  4u /* ... and for each microsecond of the least round trip */
-#define LIMIT_READ_PART	  32u /* packets of a READ that are asked for at once, if more may be */
-#define LIMIT_SAMPLES	  16u /* of the round trip under way, on long ways */
-#define LIMIT_CNP_US	  50u /* between congestion notifications of a queue pair */
-#define LIMIT_ACK_EVERY	  16u /* packets between acknowledgement requests in a long message */
+#define LIMIT_READ_PART \
+	(128u << 10) /* octets of a READ that are asked for at once, if more may be */
+#define LIMIT_SAMPLES	16u /* of the round trip under way, on long ways */
+#define LIMIT_CNP_US	50u /* between congestion notifications of a queue pair */
+#define LIMIT_ACK_EVERY 16u /* packets between acknowledgement requests in a long message */
 
 /* Recovery of lost packets, see lib/transport/requester/{recovery,retry}.c. */
 #define LIMIT_REORDER	    40u /* places by which the network may change the order of packets, */

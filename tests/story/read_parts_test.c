@@ -65,19 +65,7 @@ Test(read_parts, four_fill_the_window)
 	expect_read(19);
 }
 
-/* More than that is a burst, which short queues on the way do not hold. */
-Test(read_parts, they_are_not_long)
-{
-	story(.recovery = true, .max_rd_atomic = 16, .max_dest_rd_atomic = 16);
-	have_window(4 * LIMIT_WINDOW);
-	post_read(1, 3 * LIMIT_READ_PART, 0);
-	for (uint32_t i = 0; i < 3; i++)
-		expect_part(A_PSN + LIMIT_READ_PART * i, LIMIT_READ_PART);
-	exchange();
-	expect_read(3 * LIMIT_READ_PART);
-}
-
-/* ... unless the peer has room for few. protocol-map 115: each takes one of the peer's records. */
+/* They are longer if the peer has room for few. protocol-map 115: each takes one of the peer's records. */
 Test(read_parts, each_counts_as_outstanding)
 {
 	story(.recovery = true, .max_rd_atomic = 2, .max_dest_rd_atomic = 2);

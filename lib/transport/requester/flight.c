@@ -62,13 +62,11 @@ uint32_t flight_window(const struct qp *qp)
 		MAX_OF(LIMIT_WINDOW, LIMIT_WINDOW_US * (path_min_rtt(qp->path) / TIME_US)));
 }
 
-uint32_t flight_packets(const struct qp *qp)
+uint32_t flight_way(const struct qp *qp)
 {
-	uint32_t own = flight_window(qp);
-
 	if (qp->path == NULL)
-		return own;
-	return (uint32_t)MIN_OF(own, MAX_OF(qp->path->window / flight_octets(1, qp->mtu), 1));
+		return flight_window(qp);
+	return (uint32_t)MAX_OF(qp->path->window / flight_octets(1, qp->mtu), 1);
 }
 
 uint32_t flight_read_octets(const struct qp *qp, uint32_t length)

@@ -85,8 +85,8 @@ static inline bool flight_has_window(const struct qp *qp, uint32_t packets)
 	return packets <= LIMIT_WINDOW || packets <= flight_window(qp);
 }
 
-/* The same, but at most as many full packets as the path's window has room for; at least one. */
-uint32_t flight_packets(const struct qp *qp);
+/* How many full packets the path's window has room for, at least one; without a path, as above. */
+uint32_t flight_way(const struct qp *qp);
 
 /*
  * The octets that need room before a READ asks for so many: with their headers, but half of the window at most. A

@@ -19,15 +19,17 @@
 #include "wire/envelope.h"
 
 /*
- * The size of a new part: four fill the window, as four packets of a window ask for an acknowledgement
- * (flight.h), or more if they would be longer than LIMIT_READ_PART. But the parts that the peer has room for
- * must fill it, too.
+ * The size of a new part: four fill the window of the path, as four packets of it ask for an
+ * acknowledgement (flight.h), or more if they would be longer than LIMIT_READ_PART. But the parts that
+ * the peer has room for must fill the window, too.
  */
 static uint8_t wanted_part(const struct qp *qp)
 {
-	uint32_t window = flight_packets(qp), few = window / MAX_OF(qp->attr.max_rd_atomic, 1u);
+	uint32_t own = flight_window(qp), way = flight_way(qp), window = MIN_OF(own, way),
+		 few = window / MAX_OF(qp->attr.max_rd_atomic, 1u),
+		 most = MIN_OF(LIMIT_READ_PART >> qp->mtu_shift, window);
 
-	return log2_of(MAX_OF(MAX_OF(MIN_OF(window / 4, LIMIT_READ_PART), few), 1));
+	return log2_of(MAX_OF(MAX_OF(MIN_OF(way / 4, most), few), 1));
 }
 
 /* The size of the part that begins behind the first `done` packets. */

@@ -136,6 +136,7 @@ static void same_requesters(const struct qp *a, const struct qp *b)
 	cr_assert_eq(x->nxt_psn, y->nxt_psn);
 	cr_assert_eq(x->landing, y->landing);
 	cr_assert_eq(x->rd_atomic, y->rd_atomic);
+	cr_assert_eq(x->more_parts, y->more_parts);
 	cr_assert_eq(x->sampling, y->sampling);
 	cr_assert_eq(x->flying, y->flying);
 	cr_assert_eq(x->flying_psns, y->flying_psns);

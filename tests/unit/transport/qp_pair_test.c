@@ -200,3 +200,30 @@ Test(pair, many_small_messages_need_few_acknowledgements)
 	cr_assert_eq(pair.a.done_count, 200);
 	cr_assert(pair.packets < 200 + 30, "%u packets for 200 messages", pair.packets);
 }
+
+/* More than that is a burst, which short queues on the way do not hold. A READ of 128 KiB is one, whatever the MTU is. */
+Test(pair, a_read_is_asked_for_in_parts_of_128_kib)
+{
+	struct packet p;
+
+	for (uint32_t mtu = 3; mtu <= 5; mtu++) {
+		struct send_work w = { .opcode = WORK_RDMA_READ,
+				       .num_sge = 1,
+				       .rkey = 0x1234,
+				       .remote_addr = PAIR_IOVA };
+		struct path path;
+
+		open_pair(mtu);
+		pair.a.qp->attr.max_rd_atomic = 16;
+		path_init(&path);
+		path_looked(&path);
+		path.window = 4u << 20;
+		qp_give_path(pair.a.qp, &path);
+		pair_post_work(&pair, &pair.a, &w,
+			       &(struct work_sge){ PAIR_IOVA, 1u << 20, pair.a.key });
+		cr_assert(pair_next(&pair, &pair.a, &p));
+		cr_assert_eq(p.dma_length, 128u << 10, "MTU %u: %u octets", mtu, p.dma_length);
+		if (mtu < 5)
+			close_pair();
+	}
+}
