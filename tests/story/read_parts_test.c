@@ -65,6 +65,20 @@ Test(read_parts, four_fill_the_window)
 	expect_read(19);
 }
 
+/* A bad cable loses requests, and there is no queue to share. */
+Test(read_parts, two_fill_the_window_of_a_bad_cable)
+{
+	story(.recovery = true, .max_rd_atomic = 8, .max_dest_rd_atomic = 8);
+	have_window(8);
+	a->q->core->path->lone = LIMIT_PATH_LONE;
+	post_read(1, 10, 0);
+	expect_part(A_PSN, 4);
+	expect_part(A_PSN + 4, 4);
+	expect_silence(a);
+	exchange();
+	expect_read(10);
+}
+
 /* They are longer if the peer has room for few. protocol-map 115: each takes one of the peer's records. */
 Test(read_parts, each_counts_as_outstanding)
 {

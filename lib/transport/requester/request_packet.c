@@ -19,17 +19,30 @@
 #include "wire/envelope.h"
 
 /*
- * The size of a new part: four fill the window of the path, as four packets of it ask for an
- * acknowledgement (flight.h), or more if they would be longer than LIMIT_READ_PART. But the parts that
- * the peer has room for must fill the window, too.
+ * The part of the path's window that a new part of a READ takes. Four fill it, as four packets of it ask for
+ * an acknowledgement (flight.h). A bad cable has no queue to share, but loses requests, and the peer
+ * executes nothing behind a lost one: there they are fewer, and longer.
+ */
+static uint32_t part_of_window(const struct qp *qp, uint32_t most)
+{
+	uint32_t way = flight_way(qp);
+
+	if (qp->path != NULL && path_losses_are_lone(qp->path))
+		return MAX_OF(way / 4, MIN_OF(way, most / 2));
+	return way / 4;
+}
+
+/*
+ * The size of a new part. None is longer than LIMIT_READ_PART, but those that the peer has room for must
+ * fill the window.
  */
 static uint8_t wanted_part(const struct qp *qp)
 {
-	uint32_t own = flight_window(qp), way = flight_way(qp), window = MIN_OF(own, way),
+	uint32_t window = MIN_OF(flight_window(qp), flight_way(qp)),
 		 few = window / MAX_OF(qp->attr.max_rd_atomic, 1u),
 		 most = MIN_OF(LIMIT_READ_PART >> qp->mtu_shift, window);
 
-	return log2_of(MAX_OF(MAX_OF(MIN_OF(way / 4, most), few), 1));
+	return log2_of(MAX_OF(MAX_OF(MIN_OF(part_of_window(qp, most), most), few), 1));
 }
 
 /* The size of the part that begins behind the first `done` packets. */

@@ -88,7 +88,7 @@ struct requester {
 	bool held; /* by its path (flight.h) */
 	uint8_t resumed; /* packets it may send before others that its path holds back */
 	bool alone; /* it is not answered (flight.h) */
-	int16_t more_parts; /* requests for parts that the peer is to answer, but one for each of rd_atomic */
+	int16_t more_parts; /* requests of parts that the peer owes answers to, beyond one for each of rd_atomic */
 	uint32_t wanted; /* octets that it is held back for */
 	uint32_t flying_psns; /* in flight, as its path counts, */
 	uint64_t flying; /* ... in so many octets */

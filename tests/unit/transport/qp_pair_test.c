@@ -204,6 +204,7 @@ Test(pair, many_small_messages_need_few_acknowledgements)
 /* More than that is a burst, which short queues on the way do not hold. A READ of 128 KiB is one, whatever the MTU is. */
 Test(pair, a_read_is_asked_for_in_parts_of_128_kib)
 {
+	static struct path path;
 	struct packet p;
 
 	for (uint32_t mtu = 3; mtu <= 5; mtu++) {
@@ -211,7 +212,6 @@ Test(pair, a_read_is_asked_for_in_parts_of_128_kib)
 				       .num_sge = 1,
 				       .rkey = 0x1234,
 				       .remote_addr = PAIR_IOVA };
-		struct path path;
 
 		open_pair(mtu);
 		pair.a.qp->attr.max_rd_atomic = 16;
